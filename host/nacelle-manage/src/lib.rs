@@ -5,11 +5,13 @@
 //! - [`Control`] is a client of a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
+//! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
 //!
 //! See docs/reference/management.md.
 #![forbid(unsafe_code)]
 
+mod address;
 mod bytes;
 mod control;
 mod descriptor;
@@ -23,6 +25,7 @@ pub mod map;
 mod protocol;
 mod registers;
 
+pub use address::{AddressMode, AddressOrigin, AddressState, DhcpState};
 pub use bytes::Bytes;
 pub use control::Control;
 pub use descriptor::{Descriptor, DeviceKind, LinkKind, parse_mac};

@@ -1025,13 +1025,15 @@ async def the_address_goes(dut) -> None:
     dev.receive(all_[3].req())
     refused = await dev.sent()
     assert (refused.attr, refused.reason) == (REJ, 8)
+    dreqs = []
     for rep in (*used, half):
         dev.closes.send(rep.qpn)
-        dreq = await dev.sent()
-        assert (dreq.attr, dreq.local_id) == (DREQ, rep.local_id)
+        dreqs.append(await dev.sent())
+        assert (dreqs[-1].attr, dreqs[-1].local_id) == (DREQ, rep.local_id)
     await dev.settle()
     assert not dev.live and not dev.owned and dev.reasons[-3:] == [ADDRESS_LOST] * 3
-    dev.receive(all_[0].drep(dreq))
+    dev.receive(all_[0].drep(dreqs[0]))
+    await dev.settle()
     await dev.pass_time(12)
     for _ in range(2):  # all that have no DREP repeat the DREQ
         assert (await dev.sent()).attr == DREQ
