@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nacelle_manage::{AddressMode, DeviceKind};
 use nacelle_manage::map::{Register, device};
+use nacelle_manage::{AddressMode, DeviceKind};
 
 use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 

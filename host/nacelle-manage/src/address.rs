@@ -120,10 +120,8 @@ impl AddressState {
             6 => DhcpState::Renewing,
             _ => DhcpState::Rebinding,
         };
-        let leased = matches!(
-            dhcp,
-            DhcpState::Checking | DhcpState::Bound | DhcpState::Renewing | DhcpState::Rebinding
-        );
+        let leased =
+            matches!(dhcp, DhcpState::Checking | DhcpState::Bound | DhcpState::Renewing | DhcpState::Rebinding);
         Ok(Self {
             mode: AddressMode::ALL.get(value(0) as usize).copied().unwrap_or_default(),
             origin: match device::ADDRESS_STATE_ORIGIN.of(value(1)) {
