@@ -8,6 +8,7 @@ import random
 from collections import deque
 
 import cocotb
+import dhcp_model
 import pytest
 from cocotb.triggers import Event, FallingEdge, RisingEdge
 from ipbus_model import ID, IN_USE, LOGIN, LOGOUT, VERSION, Address, Model
@@ -19,6 +20,7 @@ from nacelle_tb.ipbus import answers, control, read, read_config, rmw_bits, rmw_
 from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
+from scapy.layers.dhcp import BOOTP, DHCP
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -634,6 +636,55 @@ def mangled(rng: random.Random) -> bytes:
     if rng.random() < 0.1:
         packet[rng.randrange(len(packet))] ^= 1 << rng.randrange(8)
     return bytes(packet)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3])
+async def dhcp_beside_registers(dut, stall: float) -> None:
+    """The device gets its address while registers are read, and neither takes what is the other's: strangers fill their half of
+    the store, and answers of servers that are not expected take no room."""
+    bench = await Bench(dut, stall, mode=1).start()
+    dut.claim_ready.value = 1
+    dut.closed.value = 1
+
+    async def frame() -> Ether:
+        tx = await bench.tx.recv()
+        return Ether(tx.hdr.to_bytes(88, "big")[:42] + await bench.tx_payload.recv())
+
+    def answer(kind: str, xid: int, dport: int = 68) -> None:
+        packet = dhcp_model.message(kind, xid, yiaddr=DEVICE_IP, mac=MAC)
+        wire = Ether(dst="ff:ff:ff:ff:ff:ff", src="02:00:00:00:00:01") / IP(src="10.0.0.1", dst="255.255.255.255")
+        wire = bytes(wire / UDP(sport=67, dport=dport) / Raw(packet))
+        bench.waiting.append((record("UDP", wire, len(packet)), packet))
+        bench.queued.set()
+
+    async def pass_time(seconds: int) -> None:
+        for _ in range(seconds * 16):
+            await bench.skip(CLOCK_HZ // 16)
+
+    assert struct(LOCAL).unpack(int(dut.local_addr.value)).ip == 0
+    while not bench.tx.received:
+        await bench.skip(CLOCK_HZ // 16)
+    discover = await frame()
+    assert (discover.src, discover.dst) == (MAC, "ff:ff:ff:ff:ff:ff")
+    assert (discover[IP].src, discover[IP].dst) == ("0.0.0.0", "255.255.255.255")
+    assert (discover[UDP].sport, discover[UDP].dport) == (68, 67) and DHCP in discover
+    xid = discover[BOOTP].xid
+    for n in range(30):  # more than the store has room for
+        bench.send((f"10.0.9.{n}", 9), control(read(0), *[read(4)] * 100))
+        answer("offer", xid ^ 1)
+    answer("offer", xid)
+    await bench.quiet()
+    frames = [await frame() for _ in range(len(bench.tx.received))]
+    (request,) = [got for got in frames if DHCP in got]
+    assert ("requested_addr", DEVICE_IP) in request[DHCP].options
+    assert bench.counts["drop_rate"] > 0 and bench.counts["rx_message"] == len(frames)
+    answer("ack", xid)
+    await bench.quiet()
+    await pass_time(10)
+    assert struct(LOCAL).unpack(int(dut.local_addr.value)).ip == number(DEVICE_IP)
+    await bench.login(CLIENTS[0])
+    assert await bench.ask(CLIENTS[0], control(read(0x20)))
 
 
 @cocotb.test()
