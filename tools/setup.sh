@@ -72,6 +72,8 @@ if [ "$scope" = test ]; then
     has tshark || need tshark tshark wireshark-cli wireshark-cli
     has ping || need ping iputils-ping iputils iputils
     has ip || need ip iproute2 iproute iproute2
+    has arping || need arping iputils-arping iputils iputils
+    has dnsmasq || need dnsmasq dnsmasq-base dnsmasq dnsmasq
     has gcc || need "C compiler (gcc)" gcc gcc gcc
     has gfortran || need "Fortran compiler (gfortran)" gfortran gcc-gfortran gcc-fortran
     has mpicc || need "MPI (mpicc, mpirun)" "libopenmpi-dev openmpi-bin" openmpi-devel openmpi

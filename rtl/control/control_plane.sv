@@ -12,6 +12,7 @@ module control_plane
   import memory_pkg::*;
   import cci_map_pkg::*;
   import services_pkg::*;
+  import address_pkg::*;
   import cci_pkg::*;
 #(
     parameter int unsigned     DATA_W = 512,
@@ -34,8 +35,12 @@ module control_plane
     axil_if.master          admission,            // 12 bits of address
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
-    output local_addr_t     local_addr,
     output logic [63:0]     device_id,
+    output logic            enable,
+    output mac_t            mac,
+    output address_settings_t address_settings,
+    input  address_status_t address_status,
+    input  local_addr_t     local_addr,           // in use
     output logic [15:0]     rpc_port,
     output logic [15:0]     listen_port,          // of the management port
     output logic            extensions,
@@ -54,6 +59,7 @@ module control_plane
     input  rpc_events_t     rpc_events,
     input  memory_events_t  memory_events,
     input  service_events_t service_events,
+    input  address_events_t address_events,
 
     output logic            idle                  // no access under way
 );
@@ -189,7 +195,7 @@ module control_plane
   event_counters counters (
       .clk,
       .rst,
-      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events, memory: memory_events, service: service_events}),
+      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events, memory: memory_events, service: service_events, address: address_events}),
       .read(counter_access && !settings.COUNTERS.req_is_wr),
       .read_index(8'(settings.COUNTERS.addr >> 2)),
       .read_done(counter_read_done),
@@ -225,21 +231,35 @@ module control_plane
     facts.BUILD_REVISION.value.next  = BUILD_REVISION;
     facts.BUILD_DIGEST_LO.value.next = BUILD_DIGEST[31:0];
     facts.BUILD_DIGEST_HI.value.next = BUILD_DIGEST[63:32];
+    facts.ADDRESS_IP.value.next      = local_addr.ip;
+    facts.ADDRESS_PREFIX.value.next  = local_addr.prefix_length;
+    facts.ADDRESS_GATEWAY.value.next = local_addr.gateway;
+    facts.ADDRESS_STATE.origin.next  = address_status.origin;
+    facts.ADDRESS_STATE.state.next   = address_status.state;
+    facts.ADDRESS_STATE.dhcp.next    = address_status.dhcp;
+    facts.LEASE_LEFT.value.next      = address_status.lease_left;
+    facts.DHCP_SERVER.value.next     = address_status.server;
     facts.COUNTERS.rd_ack          = counter_read_done;
     facts.COUNTERS.rd_data         = count;
     facts.COUNTERS.wr_ack          = counter_written_q;
   end
 
   // ---- settings ----
-  assign local_addr = '{
-      enable: settings.CTRL.enable.value,
-      mac: {settings.MAC_HI.value.value, settings.MAC_LO.value.value},
-      ip: settings.IP.value.value,
-      prefix_length: settings.PREFIX_LEN.value.value,
-      gateway: settings.GATEWAY.value.value
+  assign enable = settings.CTRL.enable.value;
+  assign mac    = {settings.MAC_HI.value.value, settings.MAC_LO.value.value};
+  assign address_settings = '{
+      mode: address_mode_e'(settings.ADDRESS_MODE.value.value),
+      renew: settings.DHCP_COMMAND.renew.value,
+      give_up: settings.DHCP_COMMAND.give_up.value,
+      fixed: '{
+          ip: settings.IP.value.value,
+          prefix_length: settings.PREFIX_LEN.value.value,
+          gateway: settings.GATEWAY.value.value
+      },
+      seed: settings.RANDOM_SEED.value.value
   };
   // EUI-64 of the MAC address (RFC 4291 appendix A), as the GUID of other RoCE devices.
-  assign device_id   = chip_id != '0 ? chip_id : {local_addr.mac[47:24] ^ 24'h02_0000, 16'hfffe, local_addr.mac[23:0]};
+  assign device_id   = chip_id != '0 ? chip_id : {mac[47:24] ^ 24'h02_0000, 16'hfffe, mac[23:0]};
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;
   assign extensions  = settings.EXTENSIONS.value.value;

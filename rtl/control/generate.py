@@ -54,6 +54,7 @@ EVENT_STRUCTS = [
     ("compute_pkg::rpc_events_t", "compute/compute_pkg.sv", "rpc"),
     ("memory_pkg::memory_events_t", "memory/memory_pkg.sv", "memory"),
     ("services_pkg::service_events_t", "services/services_pkg.sv", "service"),
+    ("address_pkg::address_events_t", "services/address_pkg.sv", "address"),
 ]
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/generate.py. Do not edit.\n\n"

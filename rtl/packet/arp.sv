@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Address resolution (RFC 826) for one IPv4 address on Ethernet: answers requests for it, resolves the addresses of other hosts for the
-// device, and sends an announcement when the device receives its address.
+// device, and sends an announcement whenever the device gets an address. Then it forgets all other hosts: they may be of another network.
 //
 // A query is answered from the cache, found or not, within 4 * ENTRIES + 10 cycles as long as `tx` does not stall: it never waits for the
 // network. Answers have the order of the queries. For an address that is not found an ARP request is sent, unless one was sent less than
@@ -14,6 +14,10 @@
 // The cache has two parts of ENTRIES hosts each, so that neither can evict the other: addresses that the device has requested, and others.
 // As in RFC 826, a frame to this device creates or updates an entry, and any other frame updates one. An entry is valid for EXPIRY_CYCLES
 // after the last frame of its host, and is then dropped. When all entries of a part are in use they are replaced round robin.
+//
+// For the detection of conflicts (RFC 5227) it sends what comes as a `claim`, as soon as it can, and reports each frame of another host that
+// has the address of `watch`, 2 cycles after it, whether or not there is room for the frame. Without an address (0.0.0.0) no host is found
+// and none is answered.
 module arp
   import packet_pkg::*;
   import frame_pkg::*;
@@ -32,6 +36,9 @@ module arp
     stream_if.source    tx,      // frame_tx_t
     stream_if.sink      query,   // ipv4_addr_t
     stream_if.source    answer,  // arp_answer_t
+    stream_if.sink      claim,   // arp_claim_t
+    input  arp_watch_t  watch,
+    output logic        conflict,       // pulse
     output logic        drop_overflow,  // pulse: a received frame found the queue full
     output logic        idle
 );
@@ -91,7 +98,7 @@ module arp
   wire probe = !arrived.data.for_us && arrived.data.spa == '0;   // for another host's address (RFC 5227): has no sender address
   assign arrived.valid = rx.valid && room && !probe;
   assign arrived.data  = '{
-      for_us: rx_arp.tpa == local_addr.ip,
+      for_us: rx_arp.tpa == local_addr.ip && local_addr.ip != '0,
       asks: rx_arp.request,
       sha: rx_arp.sha,
       spa: rx_arp.spa
@@ -100,6 +107,15 @@ module arp
   always_ff @(posedge clk) begin
     drop_overflow <= !rst && rx.valid && !room && !probe;
     waiting_q     <= rst ? '0 : waiting_q + $bits(waiting_q)'(arrived.valid) - $bits(waiting_q)'(heard.valid && heard.ready);
+  end
+
+  // ---- conflicts ----
+  logic foreign_q, claimed_q, probed_q;
+  always_ff @(posedge clk) begin
+    foreign_q <= !rst && rx.valid && watch.valid && rx_arp.sha != local_addr.mac;
+    claimed_q <= rx_arp.spa == watch.ip;
+    probed_q  <= watch.probing && rx_arp.request && rx_arp.spa == '0 && rx_arp.tpa == watch.ip;
+    conflict  <= !rst && foreign_q && (claimed_q || probed_q);
   end
 
   // ---- the cache: each cycle one entry is read, a cycle ahead, and dropped if it has expired ----
@@ -128,19 +144,21 @@ module arp
   mac_t        found_mac_q;
   arp_answer_t answer_q;
   logic        announced_q;
+  ipv4_addr_t  ip_q;          // which was announced
+  logic        changed_q;     // is no longer the device's
   arp_frame_t  tx_q;
 
   ipv4_addr_t asked;
   assign asked = query.data;
-  ipv4_addr_t mask_q;         // of the prefix: constant while the device is enabled
+  ipv4_addr_t mask_q;         // of the prefix
   always_ff @(posedge clk) mask_q <= ~(ipv4_addr_t'('1) >> local_addr.prefix_length);
   wire on_link = ((asked ^ local_addr.ip) & mask_q) == '0;
 
-  function automatic arp_frame_t make(logic [15:0] oper, mac_t dst, mac_t tha, ipv4_addr_t tpa);
+  function automatic arp_frame_t make(logic [15:0] oper, mac_t dst, mac_t tha, ipv4_addr_t tpa, logic anonymous);
     return '{
         eth: '{dst: dst, src: local_addr.mac, ethertype: ETHERTYPE_ARP},
         arp: '{htype: ARP_HTYPE_ETHERNET, ptype: ETHERTYPE_IPV4, hlen: 8'd6, plen: 8'd4, oper: oper,
-               sha: local_addr.mac, spa: local_addr.ip, tha: tha, tpa: tpa}
+               sha: local_addr.mac, spa: anonymous ? '0 : local_addr.ip, tha: tha, tpa: tpa}
     };
   endfunction
 
@@ -154,8 +172,12 @@ module arp
     entries[write_slot] <= {key_q, heard_q.sha, now + (requests ? time_t'(REQUEST_CYCLES) : time_t'(EXPIRY_CYCLES))};
 
   // A query has priority: the unit that sends queries is busy between two of them.
-  assign query.ready  = state_q == S_IDLE && announced_q;
-  assign heard.ready  = state_q == S_IDLE && announced_q && !query.valid;
+  wire   ready = state_q == S_IDLE && announced_q && !changed_q;
+  arp_claim_t claimed;
+  assign claimed      = claim.data;
+  assign claim.ready  = ready;
+  assign query.ready  = ready && !claim.valid;
+  assign heard.ready  = ready && !claim.valid && !query.valid;
   assign tx.valid     = state_q == S_SEND;
   assign answer.valid = state_q == S_ANSWER;
   assign answer.data  = answer_q;
@@ -166,7 +188,7 @@ module arp
     tx.data.hdr[HDR_BYTES*8-1-:$bits(arp_frame_t)] = tx_q;
   end
 
-  assign idle = state_q == S_IDLE && announced_q && queue_empty;
+  assign idle = ready && queue_empty && !claim.valid && !foreign_q && !conflict;
 
   always_ff @(posedge clk) begin
     slot_q    <= slot_next;
@@ -175,6 +197,7 @@ module arp
     written_q <= (teaches || requests) && write_slot == slot_next;
     of_host_q <= heard_q.spa != '0 && heard_q.spa != local_addr.ip;   // stable long before the scan ends
     if (!alive_q && !written_q) used_q[slot_q] <= 1'b0;
+    changed_q <= announced_q && ip_q != local_addr.ip;
 
     unique case (state_q)
       S_IDLE: begin
@@ -185,14 +208,19 @@ module arp
         if (!announced_q) begin
           if (local_addr.enable) begin
             announced_q <= 1'b1;
-            tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, local_addr.ip);
-            state_q <= S_SEND;
+            used_q <= '0;
+            ip_q <= local_addr.ip;
+            tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, local_addr.ip, 1'b0);
+            if (local_addr.ip != '0) state_q <= S_SEND;
           end
-        end else if (!local_addr.enable) begin
+        end else if (!local_addr.enable || changed_q) begin
           announced_q <= 1'b0;
+        end else if (claim.valid) begin
+          tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, claimed.ip, claimed.probe);
+          state_q <= S_SEND;
         end else if (query.valid) begin
           key_q <= on_link ? asked : local_addr.gateway;
-          reachable_q <= on_link || local_addr.gateway != '0;
+          reachable_q <= local_addr.ip != '0 && (on_link || local_addr.gateway != '0);
           receiving_q <= 1'b0;
           state_q <= S_SCAN;
         end else if (heard.valid) begin
@@ -219,14 +247,14 @@ module arp
       end
 
       S_LEARN: begin
-        tx_q <= make(ARP_REPLY, heard_q.sha, heard_q.sha, heard_q.spa);
-        state_q <= (heard_q.for_us && heard_q.asks) ? S_SEND : S_IDLE;
+        tx_q <= make(ARP_REPLY, heard_q.sha, heard_q.sha, heard_q.spa, 1'b0);
+        state_q <= (heard_q.for_us && heard_q.asks && local_addr.ip != '0) ? S_SEND : S_IDLE;
       end
 
       S_LOOKUP: begin
         answer_q <= '{found: reachable_q && found_q && found_known_q, mac: found_mac_q};
         request_q <= requests;
-        tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, key_q);
+        tx_q <= make(ARP_REQUEST, MAC_BROADCAST, '0, key_q, 1'b0);
         state_q <= S_ANSWER;
       end
 

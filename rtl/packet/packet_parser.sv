@@ -162,6 +162,8 @@ module packet_parser
     logic        form_ok;        // IPv4 without options, long enough for the following headers
     logic        fragment;
     logic        ip_to_us;
+    logic        ip_to_all;
+    logic        dhcp;           // to the port of the DHCP client, which expects an answer
     logic        icmp;
     logic        icmp_echo;
     logic        tcp;
@@ -202,7 +204,9 @@ module packet_parser
           form_ok: roce.ipv4.version == 4'd4 && roce.ipv4.ihl == 4'd5
                    && roce.ipv4.total_length >= 16'(IPV4_HDR_BYTES),
           fragment: roce.ipv4.flag_mf || roce.ipv4.fragment_offset != '0,
-          ip_to_us: roce.ipv4.dst == local_addr.ip,
+          ip_to_us: roce.ipv4.dst == local_addr.ip && local_addr.ip != '0,
+          ip_to_all: roce.ipv4.dst == '1,
+          dhcp: local_addr.dhcp && roce.udp.dst_port == UDP_PORT_DHCP,
           icmp: roce.ipv4.protocol == IPPROTO_ICMP,
           icmp_echo: icmp.echo.icmp_type == ICMP_ECHO_REQUEST && icmp.echo.code == '0,
           tcp: roce.ipv4.protocol == IPPROTO_TCP,
@@ -221,6 +225,9 @@ module packet_parser
     end
   end
 
+  // The only packets to all hosts that are accepted: they may be for this one while it has no address (RFC 2131, 4.1).
+  wire to_dhcp = looked_q.to_all && looked_q.ipv4 && looked_q.ip_to_all && looked_q.udp && looked_q.dhcp;
+
   // ---- decide: the class, or the reason of a drop. The first condition that holds ----
   frame_class_e cls;
   drop_e        drop;
@@ -234,11 +241,11 @@ module packet_parser
       if (!looked_q.arp_ok) drop = DROP_ARP;
     end
     // A packet for one host is not accepted in a group frame (RFC 1122, 3.3.6).
-    else if (looked_q.to_group) cls = CLASS_GROUP;
+    else if (looked_q.to_group && !to_dhcp) cls = CLASS_GROUP;
     else if (looked_q.ipv6) cls = CLASS_IPV6;
     else if (!looked_q.ipv4) cls = CLASS_OTHER;
     else if (!looked_q.form_ok) drop = DROP_IPV4_HEADER;
-    else if (!looked_q.ip_to_us) drop = DROP_NOT_OURS;
+    else if (!looked_q.ip_to_us && !to_dhcp) drop = DROP_NOT_OURS;
     else if (looked_q.fragment) drop = DROP_IPV4_FRAGMENT;
     else if (looked_q.icmp) begin
       cls = CLASS_ICMP;
@@ -255,7 +262,7 @@ module packet_parser
   end
 
   // The checks and the headers to remove, if no error was found so far.
-  wire ipv4_class = looked_q.ipv4 && !looked_q.to_group;
+  wire ipv4_class = looked_q.ipv4 && (!looked_q.to_group || to_dhcp);
   wire udp_class  = ipv4_class && looked_q.udp;
   wire icmp_class = ipv4_class && looked_q.icmp;
   wire roce_class = udp_class && looked_q.roce_port;

@@ -112,6 +112,7 @@ package packet_pkg;
   localparam int unsigned UDP_HDR_BYTES = $bits(udp_hdr_t) / 8;  // 8
 
   localparam logic [15:0] UDP_PORT_ROCE = 16'd4791;  // IANA, IBTA annex A17
+  localparam logic [15:0] UDP_PORT_DHCP = 16'd68;    // the client's (RFC 2131, 4.1)
 
   // ---- TCP without options (RFC 9293, RFC 3168) ----
   typedef struct packed {
@@ -175,14 +176,28 @@ package packet_pkg;
     hdr_window_t hdr;
   } frame_tx_t;
 
-  // This device's own addresses, from its registers. Stable while enable is high.
+  // This device's own addresses. `enable` and `mac` are stable while enable is high; the others may change (address_service).
   typedef struct packed {
     logic        enable;
     mac_t        mac;
-    ipv4_addr_t  ip;
+    ipv4_addr_t  ip;              // 0: none: no IPv4 packet is received
     logic [5:0]  prefix_length;
     ipv4_addr_t  gateway;         // 0: none
+    logic        dhcp;            // DHCP answers to all hosts are received: UDP to port 68 of 255.255.255.255
   } local_addr_t;
+
+  // An ARP request about `ip` itself (RFC 5227): a probe, without sender, or an announcement.
+  typedef struct packed {
+    logic       probe;
+    ipv4_addr_t ip;
+  } arp_claim_t;
+
+  // The address for which ARP frames of other hosts are a conflict (RFC 5227, 2.1.1, 2.4).
+  typedef struct packed {
+    logic       valid;
+    logic       probing;          // the device probes for it: probes of others are conflicts, too
+    ipv4_addr_t ip;
+  } arp_watch_t;
 
   // Address resolution of `ip`. The answer is immediate. If the address is not found, an ARP request is sent, and a later query may find
   // it.
@@ -205,7 +220,7 @@ package packet_pkg;
     logic drop_runt;              // shorter than its headers require
     logic drop_oversize;          // longer than the frame store accepts
     logic drop_not_ours;          // Ethernet or IPv4 destination of another station
-    logic drop_group;             // to a multicast or broadcast Ethernet address, and not ARP
+    logic drop_group;             // to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer
     logic drop_vlan;              // with a VLAN tag
     logic drop_ipv6;
     logic drop_ethertype;         // any other

@@ -34,6 +34,9 @@ module packet_plane
     axis_if.sink           user_tx_payload[USERS],
     stream_if.sink         arp_query,                // ipv4_addr_t
     stream_if.source       arp_answer,               // arp_answer_t, immediate
+    stream_if.sink         arp_claim,                // arp_claim_t
+    input  arp_watch_t     arp_watch,
+    output logic           arp_conflict,             // pulse: another host has the address of arp_watch
     output packet_events_t events,
     output logic           idle
 );
@@ -204,6 +207,7 @@ module packet_plane
       .EXPIRY_CYCLES(longint'(CLOCK_HZ) * 300)
   ) resolver (
       .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer),
+      .claim(arp_claim), .watch(arp_watch), .conflict(arp_conflict),
       .drop_overflow(arp_overflow), .idle(arp_idle)
   );
 

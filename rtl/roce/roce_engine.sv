@@ -56,6 +56,9 @@ module roce_engine
     input  admission_ended_t ended,
     input  logic        sweep,
     input  cc_config_t  congestion,
+    input  logic        leaving,           // the address goes: see roce_cm
+    input  logic        abandon,
+    output logic        closed,            // there is no connection
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
     input  logic [47:0] keepalive_cycles,  // idle time after which a connection is probed; 0: never
 
@@ -564,6 +567,7 @@ module roce_engine
   // ---- connections, and queue pairs set up manually ----
 
   logic [QPS-1:0] connected, by_hand;   // which of the two uses the QP number
+  assign closed = connected == '0;
   roce_cm #(
       .DATA_W  (DATA_W),
       .QPS     (QPS),
@@ -593,6 +597,8 @@ module roce_engine
       .admitted,
       .ended,
       .sweep,
+      .leaving,
+      .abandon,
       .rx(cm_frame),
       .rx_payload(cm_payload),
       .tx(tx[0]),

@@ -336,6 +336,7 @@ package roce_pkg;
   // Reason of a rejected or ended connection (IBTA 12.6.7.2); 0: none.
   typedef logic [15:0] conn_reason_t;
   localparam conn_reason_t CONN_UNREACHABLE = 16'hffff;  // no reply to ARP, or to the REQ and its retransmissions
+  localparam conn_reason_t CONN_ADDRESS_LOST = 16'hfffe; // the device no longer has the address that the connection used
 
   // Contexts of a connection (docs/reference/calls.md): 0 (not agreed), 1, 2 or 4.
   localparam int unsigned MAX_CONTEXTS = 4;

@@ -25,6 +25,7 @@ module ipbus
     input  logic            clk,
     input  logic            rst,
     input  time_t           now,
+    input  ipv4_addr_t      own_ip,
     input  logic [15:0]     port,                      // of this service
     input  logic [47:0]     session_cycles,
     input  ipv4_addr_t      seen_ip,                   // a packet that arrives
@@ -213,7 +214,7 @@ module ipbus
 
   assign response.valid = step_q == S_SEND;
   assign response.data  = '{
-      mac: from_q.mac, ip: from_q.ip, port: from_q.port, from_port: port, length: message_length_t'({length_q, 2'b00})
+      mac: from_q.mac, ip: from_q.ip, from_ip: own_ip, port: from_q.port, from_port: port, length: message_length_t'({length_q, 2'b00})
   };
   assign response_words.valid = out_valid_q;
   assign response_words.data  = '{last: out_last_q, data: fetched};

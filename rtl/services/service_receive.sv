@@ -23,6 +23,7 @@ module service_receive
     axis_if.sink           payload,
     output logic           offered_valid,
     output service_rx_t    offered,
+    output logic [63:0]    offered_first,  // of its payload, if it has 8 bytes
     input  logic           admitted,
     input  logic           favoured,
     stream_if.source       message,        // service_rx_t
@@ -44,6 +45,7 @@ module service_receive
   frame_rx_t   from;
   udp_hdr_t    udp;
   service_rx_t seen_q, judged_q;
+  logic [63:0] seen_first_q;
   beats_t      seen_beats_q, beats_q;
   logic        seen_valid_q, seen_fits_q, seen_empty_q, judged_valid_q, fits_q, empty_q;
   assign from = frame.data;
@@ -65,6 +67,7 @@ module service_receive
         port: udp.src_port,
         length: message_length_t'(from.payload_length)
     };
+    seen_first_q <= from.headers.l4.udp.first;
     seen_fits_q  <= from.payload_length != '0 && from.payload_length <= 16'(MESSAGE_BYTES);
     seen_empty_q <= from.payload_length == '0;
     seen_beats_q <= beats_t'((message_length_t'(from.payload_length) + message_length_t'(BYTES - 1)) / message_length_t'(BYTES));
@@ -76,6 +79,7 @@ module service_receive
   end
   assign offered_valid = seen_valid_q && seen_fits_q;
   assign offered       = seen_q;
+  assign offered_first = seen_first_q;
 
   // ---- the verdict ----
   stream_if #(.T(service_rx_t)) taken ();

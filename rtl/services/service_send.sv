@@ -15,7 +15,7 @@ module service_send
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  local_addr_t local_addr,
+    input  mac_t        mac,
     stream_if.sink      message,     // service_tx_t
     stream_if.sink      words,       // service_word_t, after the record
     stream_if.source    tx,          // frame_tx_t
@@ -84,8 +84,8 @@ module service_send
   always_comb
     unique case (step_q)
       3'd0: added = total_length_q;
-      3'd1: added = local_addr.ip[31:16];
-      3'd2: added = local_addr.ip[15:0];
+      3'd1: added = message_q.from_ip[31:16];
+      3'd2: added = message_q.from_ip[15:0];
       3'd3: added = message_q.ip[31:16];
       3'd4: added = message_q.ip[15:0];
       default: added = '0;   // the last carry
@@ -105,12 +105,12 @@ module service_send
       ttl: TTL,
       protocol: IPPROTO_UDP,
       header_checksum: ~sum_q[15:0],
-      src: local_addr.ip,
+      src: message_q.from_ip,
       dst: message_q.ip
   };
   udp_frame_t header;
   assign header = '{
-      eth: '{dst: message_q.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4},
+      eth: '{dst: message_q.mac, src: mac, ethertype: ETHERTYPE_IPV4},
       ipv4: ipv4,
       udp: '{src_port: message_q.from_port, dst_port: message_q.port, length: udp_length_q, checksum: '0}
   };

@@ -11,10 +11,11 @@ package services_pkg;
   typedef logic [8:0] message_words_t;
 
   // Who takes a message: the place of its port in the list of the plane.
-  typedef enum logic [1:0] {
-    SERVICE_IPBUS
+  typedef enum logic [0:0] {
+    SERVICE_IPBUS,
+    SERVICE_DHCP
   } service_e;
-  localparam int unsigned SERVICES = 1;
+  localparam int unsigned SERVICES = 2;
   typedef logic [SERVICES-1:0][15:0] service_ports_t;  // 0: this service does not listen
 
   // Received. The words of the message follow on the stream of words, in the same order.
@@ -30,6 +31,7 @@ package services_pkg;
   typedef struct packed {
     mac_t            mac;
     ipv4_addr_t      ip;
+    ipv4_addr_t      from_ip;
     logic [15:0]     port;
     logic [15:0]     from_port;
     message_length_t length;

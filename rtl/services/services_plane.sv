@@ -3,17 +3,20 @@
 // The services plane: slow protocols over UDP. Their messages leave the packet plane by a route of their own, wait in a small store that takes
 // or drops, and are worked on 32 bits at a time; answers are one user of the packet plane's transmit side.
 //
-//   service_receive ── messages ── ipbus ── messages ── service_send
-//          │ who may              │ accesses
-//   ipbus_admission            cci_guard ── register bus
+//   service_receive ── service_steer ┬ ipbus ─────────── service_merge ── service_send
+//          │ who may                 │   └ cci_guard ── register bus
+//   ipbus_admission                  └ address_service ┘
+//                                          └ the device's IPv4 address
 //
-// A further service takes a place in service_e and service_ports_t: its messages are told apart by `service` in their record, behind
-// service_receive, and its answers join those of the others in front of service_send, a message at a time.
+// A further service takes a place in service_e and service_ports_t: service_steer tells messages apart by `service` in their record, and
+// service_merge takes a message at a time. DHCP answers may use the whole store, as authorised clients of IPbus may: there are never more
+// than a few of them (dhcp_client).
 //
 // Latency and throughput: see the units.
 module services_plane
   import packet_pkg::*;
   import services_pkg::*;
+  import address_pkg::*;
   import cci_pkg::*;
   import time_pkg::*;
 #(
@@ -25,7 +28,11 @@ module services_plane
     input  logic            clk,
     input  logic            rst,
     input  time_t           now,
-    input  local_addr_t     local_addr,
+    input  logic            enable,
+    input  mac_t            mac,
+    output local_addr_t     local_addr,
+    input  address_settings_t address_settings,
+    output address_status_t address_status,
     input  cci_settings_t   settings,
     output service_ports_t  ports,              // where the services listen
     stream_if.sink          frame,              // frame_rx_t of CLASS_UDP to one of these
@@ -33,38 +40,69 @@ module services_plane
     stream_if.source        tx,                 // frame_tx_t
     axis_if.source          tx_payload,
     axil_if.master          bus,                // registers: 20 bits of address
+    stream_if.source        claim,              // arp_claim_t: probes and announcements
+    output arp_watch_t      watch,
+    input  logic            conflict,
+    output farewell_t       farewell,           // to connections, when the address goes
+    input  logic            closed,
+    input  logic            abandoned,
     output service_events_t events,
+    output address_events_t address_events,
     output logic            idle
 );
   assign ports[SERVICE_IPBUS] = settings.port;
+  assign ports[SERVICE_DHCP]  = local_addr.dhcp ? UDP_PORT_DHCP : '0;
 
   logic            offered_valid, admitted, favoured, seen_authorised;
+  logic            ipbus_admitted, ipbus_favoured, dhcp_admitted, for_dhcp_q, address_idle;
+  logic [63:0]     offered_first;
   service_rx_t     offered;
   service_events_t ipbus_events, other_events;
   logic            receive_idle, ipbus_idle, send_idle;
   stream_if #(.T(service_rx_t)) message ();
   stream_if #(.T(service_word_t)) words ();
+  stream_if #(.T(service_rx_t)) taken[SERVICES] ();
+  stream_if #(.T(service_word_t)) taken_words[SERVICES] ();
+  stream_if #(.T(service_tx_t)) answer[SERVICES] ();
+  stream_if #(.T(service_word_t)) answer_words[SERVICES] ();
   stream_if #(.T(service_tx_t)) response ();
   stream_if #(.T(service_word_t)) response_words ();
   stream_if #(.T(cci_ask_t)) ask ();
   stream_if #(.T(cci_told_t)) told ();
 
   service_receive #(.DATA_W(DATA_W)) receive (
-      .clk, .rst, .ports, .frame, .payload, .offered_valid, .offered, .admitted, .favoured, .message, .words,
+      .clk, .rst, .ports, .frame, .payload, .offered_valid, .offered, .offered_first, .admitted, .favoured, .message, .words,
       .rx_message(other_events.rx_message), .drop_length(other_events.drop_length), .drop_room(other_events.drop_room),
       .idle(receive_idle)
   );
 
+  wire for_dhcp = offered.service == SERVICE_DHCP;
+  always_ff @(posedge clk) for_dhcp_q <= for_dhcp;
+  assign admitted = for_dhcp_q ? dhcp_admitted : ipbus_admitted;
+  assign favoured = for_dhcp_q || ipbus_favoured;
+
+  service_steer steer (.clk, .rst, .message, .words, .to(taken), .to_words(taken_words));
+  service_merge merge (.clk, .rst, .from(answer), .from_words(answer_words), .message(response), .words(response_words));
+
+  address_service #(.CLOCK_HZ(CLOCK_HZ)) addresses (
+      .clk, .rst, .now, .enable, .mac, .settings(address_settings), .local_addr, .status(address_status),
+      .offered_valid(offered_valid && for_dhcp), .offered_first, .admitted(dhcp_admitted),
+      .message(taken[SERVICE_DHCP]), .words(taken_words[SERVICE_DHCP]),
+      .response(answer[SERVICE_DHCP]), .response_words(answer_words[SERVICE_DHCP]),
+      .claim, .watch, .conflict, .farewell, .closed, .abandoned, .events(address_events), .idle(address_idle)
+  );
+
   ipbus_admission admission (
-      .clk, .rst, .now, .source(settings.source), .source_prefix(settings.source_prefix), .offered_valid, .ip(offered.ip),
-      .authorised(seen_authorised), .admitted, .favoured, .drop_source(other_events.drop_source), .drop_rate(other_events.drop_rate)
+      .clk, .rst, .now, .source(settings.source), .source_prefix(settings.source_prefix), .offered_valid(offered_valid && !for_dhcp),
+      .ip(offered.ip), .authorised(seen_authorised), .admitted(ipbus_admitted), .favoured(ipbus_favoured), .drop_source(other_events.drop_source), .drop_rate(other_events.drop_rate)
   );
 
   ipbus #(
       .CONTEXTS(CONTEXTS), .BUFFERS(BUFFERS), .IN_USE_CYCLES(longint'(CLOCK_HZ) * 2)
   ) management (
-      .clk, .rst, .now, .port(settings.port), .session_cycles(settings.session_cycles), .seen_ip(offered.ip), .seen_port(offered.port),
-      .seen_authorised, .message, .words, .response, .response_words, .ask, .told, .events(ipbus_events), .idle(ipbus_idle)
+      .clk, .rst, .now, .own_ip(local_addr.ip), .port(settings.port), .session_cycles(settings.session_cycles), .seen_ip(offered.ip), .seen_port(offered.port),
+      .seen_authorised, .message(taken[SERVICE_IPBUS]), .words(taken_words[SERVICE_IPBUS]),
+      .response(answer[SERVICE_IPBUS]), .response_words(answer_words[SERVICE_IPBUS]), .ask, .told, .events(ipbus_events), .idle(ipbus_idle)
   );
 
   cci_guard guard (
@@ -72,7 +110,7 @@ module services_plane
   );
 
   service_send #(.DATA_W(DATA_W)) send (
-      .clk, .rst, .local_addr, .message(response), .words(response_words), .tx, .tx_payload, .sent(other_events.tx_message),
+      .clk, .rst, .mac, .message(response), .words(response_words), .tx, .tx_payload, .sent(other_events.tx_message),
       .idle(send_idle)
   );
 
@@ -88,5 +126,5 @@ module services_plane
   assign other_events.session_expired = 1'b0;
   assign events = ipbus_events | other_events;
 
-  assign idle = receive_idle && ipbus_idle && send_idle;
+  assign idle = receive_idle && ipbus_idle && send_idle && address_idle;
 endmodule

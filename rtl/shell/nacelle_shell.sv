@@ -25,6 +25,7 @@ module nacelle_shell
   import roce_counters_pkg::*;
   import device_pkg::*;
   import services_pkg::*;
+  import address_pkg::*;
   import cci_pkg::*;
   import shell_pkg::*;
   import cci_map_pkg::SOCKET_PAGE;
@@ -85,6 +86,13 @@ module nacelle_shell
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
   service_events_t service_events;
+  address_events_t address_events;
+  logic            enable;
+  mac_t            mac;
+  address_settings_t address_settings;
+  address_status_t address_status;
+  farewell_t       farewell;
+  logic            connections_closed, connections_abandoned;
 
   assign register_bus[0].awaddr  = bus.awaddr;
   assign register_bus[0].awvalid = bus.awvalid;
@@ -124,6 +132,10 @@ module nacelle_shell
       .management(management_bus),
       .admission(admission_bus),
       .chip_id,
+      .enable,
+      .mac,
+      .address_settings,
+      .address_status,
       .local_addr,
       .device_id,
       .rpc_port,
@@ -143,13 +155,14 @@ module nacelle_shell
       .rpc_events,
       .memory_events,
       .service_events,
+      .address_events,
       .idle(control_idle)
   );
 
   logic plane_rst_q;
   always_ff @(posedge clk) begin
     if (rst) plane_rst_q <= 1'b1;
-    else if (local_addr.enable) plane_rst_q <= 1'b0;
+    else if (enable) plane_rst_q <= 1'b0;
   end
 
   // ---- admission: set up before the device is enabled, so that nobody connects before ----
@@ -196,6 +209,9 @@ module nacelle_shell
   service_ports_t service_ports;
   stream_if #(.T(ipv4_addr_t)) arp_query ();
   stream_if #(.T(arp_answer_t)) arp_answer ();
+  stream_if #(.T(arp_claim_t)) arp_claim ();
+  arp_watch_t arp_watch;
+  logic arp_conflict;
   logic packet_idle, services_idle, roce_idle, rpc_idle;
 
   packet_plane #(
@@ -219,6 +235,9 @@ module nacelle_shell
       .user_tx_payload,
       .arp_query,
       .arp_answer,
+      .arp_claim,
+      .arp_watch,
+      .arp_conflict,
       .events(packet_events),
       .idle(packet_idle)
   );
@@ -242,7 +261,11 @@ module nacelle_shell
       .clk,
       .rst(plane_rst_q),
       .now(48'(now_q)),
+      .enable,
+      .mac,
       .local_addr,
+      .address_settings,
+      .address_status,
       .settings(cci_settings),
       .ports(service_ports),
       .frame(service_frame),
@@ -250,7 +273,14 @@ module nacelle_shell
       .tx(user_tx[2]),
       .tx_payload(user_tx_payload[2]),
       .bus(register_bus[1]),
+      .claim(arp_claim),
+      .watch(arp_watch),
+      .conflict(arp_conflict),
+      .farewell,
+      .closed(connections_closed),
+      .abandoned(connections_abandoned),
       .events(service_events),
+      .address_events,
       .idle(services_idle)
   );
 
@@ -264,16 +294,18 @@ module nacelle_shell
   stream_if #(.T(conn_event_t)) conn ();
   stream_if #(.T(conn_answer_t)) conn_answer ();
   stream_if #(.T(qpn_t)) close ();
+  stream_if #(.T(qpn_t)) closes[2] ();         // of clients, of all
   stream_if #(.T(qp_cmd_t)) hand_cmd ();
   stream_if #(.T(logic)) hand_done ();
-  stream_if #(.T(qp_cmd_t)) hands_cmd[2] ();   // software, what clients give up
-  stream_if #(.T(logic)) hands_done[2] ();
+  localparam int unsigned HANDS = 3;           // software, what clients give up, what ends with the address
+  stream_if #(.T(qp_cmd_t)) hands_cmd[HANDS] ();
+  stream_if #(.T(logic)) hands_done[HANDS] ();
   stream_if #(.T(qp_event_t)) qp_event ();
   stream_if #(.T(qp_index_t)) rate_view ();
   stream_if #(.T(cc_view_t)) rate_viewed ();
   stream_if #(.T(qp_index_t)) counters_view ();
   stream_if #(.T(qp_counters_t)) counters_viewed ();
-  logic made, gone, unsignaled, refused, clients_idle, management_idle;
+  logic made, gone, unsignaled, refused, clients_idle, management_idle, farewell_idle;
   qp_cmd_t changed;
   qp_index_t unsignaled_index;
   qpn_t view_qpn;
@@ -325,6 +357,9 @@ module nacelle_shell
       .ended,
       .sweep,
       .congestion,
+      .leaving(farewell.close),
+      .abandon(farewell.abandon),
+      .closed(connections_closed),
       .seed,
       .keepalive_cycles,
       .frame,
@@ -395,7 +430,7 @@ module nacelle_shell
       .connect,
       .conn,
       .conn_answer,
-      .close,
+      .close(closes[0]),
       .mr_cmd,
       .mr_rsp,
       .made,
@@ -418,7 +453,8 @@ module nacelle_shell
 
   stream_share #(
       .COMMAND(qp_cmd_t),
-      .ANSWER (logic)
+      .ANSWER (logic),
+      .N      (HANDS)
   ) hands (
       .clk,
       .rst(plane_rst_q),
@@ -426,6 +462,31 @@ module nacelle_shell
       .answer(hands_done),
       .to_server(hand_cmd),
       .from_server(hand_done)
+  );
+
+  roce_close_all #(
+      .QPS(QPS)
+  ) address_farewell (
+      .clk,
+      .rst(plane_rst_q),
+      .close(farewell.close),
+      .abandon(farewell.abandon),
+      .abandoned(connections_abandoned),
+      .closing(closes[1]),
+      .command(hands_cmd[2]),
+      .answer(hands_done[2]),
+      .idle(farewell_idle)
+  );
+
+  stream_arbiter #(
+      .T(qpn_t),
+      .N(2)
+  ) closings (
+      .clk,
+      .rst(plane_rst_q),
+      .in(closes),
+      .last('1),
+      .out(close)
   );
 
   roce_management #(
@@ -629,5 +690,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && rpc_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && farewell_idle && !close.valid && rpc_idle && (&socket_idle);
 endmodule

@@ -24,9 +24,9 @@
 #define NACELLE_DEVICE_DRAM_BYTES_HI 0x01cu /* r: Device memory in bytes, upper half. */
 #define NACELLE_DEVICE_MAC_LO 0x020u /* rw: Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001. */
 #define NACELLE_DEVICE_MAC_HI 0x024u /* rw: Upper 16 bits of the MAC address. */
-#define NACELLE_DEVICE_IP 0x028u /* rw: IPv4 address as a number: 10.0.0.1 is 0x0a000001. */
-#define NACELLE_DEVICE_PREFIX_LEN 0x02cu /* rw: Length of the network prefix, 0 to 32. */
-#define NACELLE_DEVICE_GATEWAY 0x030u /* rw: IPv4 address of the gateway to other networks; 0: none. */
+#define NACELLE_DEVICE_IP 0x028u /* rw: Static IPv4 address as a number: 10.0.0.1 is 0x0a000001. The one in use is in ADDRESS_IP. */
+#define NACELLE_DEVICE_PREFIX_LEN 0x02cu /* rw: Length of the static address' network prefix, 0 to 32. */
+#define NACELLE_DEVICE_GATEWAY 0x030u /* rw: IPv4 address of the gateway to other networks that goes with the static address; 0: none. */
 #define NACELLE_DEVICE_RANDOM_SEED 0x034u /* w: Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable. */
 #define NACELLE_DEVICE_CTRL 0x038u /* rw: Control. */
 #define NACELLE_DEVICE_CTRL_ENABLE_SHIFT 0 /* The device takes frames and answers. */
@@ -77,6 +77,24 @@
 #define NACELLE_DEVICE_CCI_LOGIN_2 0x0f8u /* w: Third word of the block. */
 #define NACELLE_DEVICE_CCI_LOGIN_3 0x0fcu /* w: Fourth word of the block. */
 #define NACELLE_DEVICE_CCI_LOGOUT 0x100u /* w: An IPbus client that writes anything here is no longer authorised. */
+#define NACELLE_DEVICE_ADDRESS_MODE 0x110u /* rw: Where the IPv4 address comes from. */
+#define NACELLE_DEVICE_DHCP_COMMAND 0x114u /* w: Commands for the DHCP client: a bit that is written as 1 acts once. */
+#define NACELLE_DEVICE_DHCP_COMMAND_RENEW_SHIFT 0 /* Renew the lease now; after a release, ask for one again. */
+#define NACELLE_DEVICE_DHCP_COMMAND_RENEW_MASK 0x00000001u
+#define NACELLE_DEVICE_DHCP_COMMAND_GIVE_UP_SHIFT 1 /* Give the address back, and have none until the next `renew` or change of the mode. */
+#define NACELLE_DEVICE_DHCP_COMMAND_GIVE_UP_MASK 0x00000002u
+#define NACELLE_DEVICE_ADDRESS_IP 0x118u /* r: IPv4 address in use; 0: none. */
+#define NACELLE_DEVICE_ADDRESS_PREFIX 0x11cu /* r: Length of its network prefix. */
+#define NACELLE_DEVICE_ADDRESS_GATEWAY 0x120u /* r: Gateway to other networks; 0: none. */
+#define NACELLE_DEVICE_ADDRESS_STATE 0x124u /* r: State of the address. */
+#define NACELLE_DEVICE_ADDRESS_STATE_ORIGIN_SHIFT 0 /* Where the address has come from: 0 there is none, 1 static, 2 DHCP, 3 link-local. */
+#define NACELLE_DEVICE_ADDRESS_STATE_ORIGIN_MASK 0x00000003u
+#define NACELLE_DEVICE_ADDRESS_STATE_STATE_SHIFT 4 /* What is done about it: 0 nothing, 1 before the first probe, 2 probing, 3 pause after a conflict, 4 connections are being closed, 5 the rest of them is dropped. */
+#define NACELLE_DEVICE_ADDRESS_STATE_STATE_MASK 0x00000070u
+#define NACELLE_DEVICE_ADDRESS_STATE_DHCP_SHIFT 8 /* State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING. */
+#define NACELLE_DEVICE_ADDRESS_STATE_DHCP_MASK 0x00000700u
+#define NACELLE_DEVICE_LEASE_LEFT 0x128u /* r: Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end. */
+#define NACELLE_DEVICE_DHCP_SERVER 0x12cu /* r: Identifier of the DHCP server of the lease, or of the last one. */
 #define NACELLE_DEVICE_DEVICE_ID_LO 0x3e0u /* r: What this device is called, and no other: also its GUID in messages of connection management. Lower half. */
 #define NACELLE_DEVICE_DEVICE_ID_HI 0x3e4u /* r: Likewise, upper half. */
 #define NACELLE_DEVICE_BUILD_REVISION 0x3e8u /* r: First 8 digits of the revision that the RTL was built from; 0: it was not said. */
@@ -94,7 +112,7 @@
 #define NACELLE_DEVICE_PACKET_DROP_RUNT 0x424u /* r: shorter than its headers require */
 #define NACELLE_DEVICE_PACKET_DROP_OVERSIZE 0x428u /* r: longer than the frame store accepts */
 #define NACELLE_DEVICE_PACKET_DROP_NOT_OURS 0x42cu /* r: Ethernet or IPv4 destination of another station */
-#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x430u /* r: to a multicast or broadcast Ethernet address, and not ARP */
+#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x430u /* r: to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer */
 #define NACELLE_DEVICE_PACKET_DROP_VLAN 0x434u /* r: with a VLAN tag */
 #define NACELLE_DEVICE_PACKET_DROP_IPV6 0x438u /* r: drop ipv6 */
 #define NACELLE_DEVICE_PACKET_DROP_ETHERTYPE 0x43cu /* r: any other */
@@ -224,6 +242,14 @@
 #define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x62cu /* r: with a wrong token */
 #define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x630u /* r: with the token, but every context belongs to an authorised client that is in use */
 #define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x634u /* r: an authorised client was silent for too long */
+#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x638u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
+#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x63cu /* r: an address in use was announced once more because of that */
+#define NACELLE_DEVICE_ADDRESS_LOST 0x640u /* r: an address in use was given up: all connections were closed */
+#define NACELLE_DEVICE_ADDRESS_LEASE 0x644u /* r: DHCP: an ACK, of a new lease or of a renewal */
+#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x648u /* r: DHCP: a lease has ended without a release */
+#define NACELLE_DEVICE_ADDRESS_NAK 0x64cu /* r: DHCP: a NAK */
+#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x650u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
+#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x654u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
 
 /* ---- Management port ---- */
 

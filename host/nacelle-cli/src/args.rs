@@ -14,7 +14,7 @@ use clap_complete::Shell;
 use nacelle::FunctionCode;
 use nacelle_device::MemoryFaults;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
-use nacelle_manage::{Digest, map};
+use nacelle_manage::{AddressMode, Digest, map};
 use nacelle_wire::MacAddr;
 use nacelle_wire::admission::Token;
 
@@ -172,6 +172,12 @@ pub(crate) struct DeviceArgs {
     /// Its address and the length of the subnet's prefix [default: 10.77.0.2/16 or the next that is free]
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]
     pub(crate) ip: Option<(Ipv4Addr, u8)>,
+    /// Where the simulated RTL's address comes from; --ip is the static one [default: static]
+    #[arg(long, value_name = "FROM", value_enum, conflicts_with = "soft")]
+    pub(crate) address: Option<AddressFrom>,
+    /// Let the simulated RTL's time pass so many times as fast while it is idle: leases end so much earlier [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "soft", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) idle_speed: Option<u32>,
     /// Its MAC address [default: made from the address]
     #[arg(long, value_parser = parse_mac)]
     pub(crate) mac: Option<MacAddr>,
@@ -194,6 +200,30 @@ pub(crate) struct DeviceArgs {
     pub(crate) memory_faults: MemoryFaultArgs,
     #[command(flatten)]
     pub(crate) impairments: ImpairmentArgs,
+}
+
+/// Where a device's address comes from.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum AddressFrom {
+    /// It is given to the device
+    Static,
+    /// From a DHCP server
+    Dhcp,
+    /// The same; while none answers, the static one
+    DhcpOrStatic,
+    /// The same; while none answers, one of 169.254/16
+    DhcpOrLinkLocal,
+}
+
+impl From<AddressFrom> for AddressMode {
+    fn from(from: AddressFrom) -> Self {
+        match from {
+            AddressFrom::Static => Self::Static,
+            AddressFrom::Dhcp => Self::Dhcp,
+            AddressFrom::DhcpOrStatic => Self::DhcpOrStatic,
+            AddressFrom::DhcpOrLinkLocal => Self::DhcpOrLinkLocal,
+        }
+    }
 }
 
 /// What happens to the memory of the simulated RTL.

@@ -228,11 +228,13 @@ fn run(connection: &mut Connection, args: &ConnectArgs, data: &[u8]) -> Result<O
     if args.stay {
         connection.wait(Step::Close, |_| false)?;
     }
-    let closed_by = if connection.state.is_over() {
-        "peer"
-    } else {
-        connection.close()?;
-        "device"
+    let closed_by = match connection.state {
+        ConnectionState::AddressLost => "change of the device's address",
+        ref state if state.is_over() => "peer",
+        _ => {
+            connection.close()?;
+            "device"
+        }
     };
     eprintln!("the connection is closed by the {closed_by}");
     let received = std::mem::take(&mut connection.received);

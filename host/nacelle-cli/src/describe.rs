@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nacelle::description::{Function, RegionAccess, RegionInfo};
 use nacelle::{Agreed, Chosen, ConnectionOptions, Description, Descriptor, Device, LinkKind, Load};
+use nacelle_manage::{AddressState, Control};
 use serde::Serialize;
 
 use crate::args::{Cli, DescribeArgs};
@@ -28,6 +29,8 @@ struct Described {
     /// What it tells over the network; `None` if it tells nothing.
     description: Option<Description>,
     agreed: Option<Agreed>,
+    /// Its address by its registers, and where it has come from; `None` if they cannot be read from this machine.
+    address: Option<AddressState>,
     /// How busy it is; `None` if it does not say.
     load: Option<Load>,
 }
@@ -44,8 +47,10 @@ pub(crate) fn describe(cli: &Cli, args: &DescribeArgs) -> Result<(), Failure> {
     connection.close()?;
     let load = device.load()?;
     let _it_notices_by_itself_later = device.settle(CLOSE_WITHIN)?;
-    let described =
-        Described { device: ip, chosen, published: device.descriptor().cloned(), description, agreed, load };
+    let published = device.descriptor().cloned();
+    let registers = published.as_ref().and_then(|published| Control::open(&wire, &published.name).ok());
+    let address = registers.and_then(|mut registers| AddressState::read(&mut registers).ok());
+    let described = Described { device: ip, chosen, published, description, agreed, address, load };
     if cli.json { print_json(&described) } else { print(&described.text()) }
 }
 
@@ -55,6 +60,7 @@ impl Described {
         if let Some(published) = &self.published {
             rows.push(row("name", &published.name));
         }
+        rows.extend(self.address.as_ref().map(|address| row("IPv4 address", address)));
         let link = match self.chosen.link {
             LinkKind::Wire => "wire",
             LinkKind::Udp => "UDP",

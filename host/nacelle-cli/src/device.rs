@@ -17,6 +17,7 @@ use nacelle_link::{
     DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, Tap, UdpLink,
     VirtualWire, WireDir, XdpLink, bridge, withdraw_shm,
 };
+use nacelle_manage::AddressMode;
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
 use crate::failure::Failure;
@@ -119,7 +120,11 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         faults: args.memory_faults.faults(),
         ..SimConfig::default()
     };
-    serve(cli, args, &place, RtlEngine::new(&library, &config)?.with_bounds(bounds))
+    let engine = RtlEngine::new(&library, &config)?
+        .with_bounds(bounds)
+        .with_address_mode(args.address.map(AddressMode::from).unwrap_or_default())
+        .with_idle_speed(args.idle_speed.unwrap_or(1));
+    serve(cli, args, &place, engine)
 }
 
 fn mebibytes(count: u32) -> u64 {
@@ -217,7 +222,8 @@ fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) 
     let host = Host::new(engine, place, impaired(Box::new(link)), random()?)?;
     let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
     let ready = |device: &Descriptor| {
-        eprintln!("{} is ready at {} on the wire {}", device.name, device.ip, place.wire.path().display());
+        let at = if device.ip.is_unspecified() { "without an address yet".into() } else { format!("at {}", device.ip) };
+        eprintln!("{} is ready {at} on the wire {}", device.name, place.wire.path().display());
     };
     run(cli, args, host, &stop, ready)
 }

@@ -59,7 +59,7 @@ fn described(wire: &WireDir, devices: Vec<Found>) -> Vec<Listed> {
         let running: Vec<_> = devices
             .into_iter()
             .map(|found| {
-                let description = found.alive.then(|| {
+                let description = (found.alive && !found.device.ip.is_unspecified()).then(|| {
                     let found = found.clone();
                     scope.spawn(move || describe(&found))
                 });
@@ -91,7 +91,8 @@ pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
         let kind =
             if device.data_w == 0 { device.kind.to_string() } else { format!("{}{}", device.kind, device.data_w) };
         let state = if found.alive { "up" } else { "dead" };
-        let address = format!("{}/{}", device.ip, device.prefix_len);
+        let address =
+            if device.ip.is_unspecified() { "none yet".into() } else { format!("{}/{}", device.ip, device.prefix_len) };
         vec![device.name.clone(), address, kind, state.into(), kernels(functions)]
     }));
     print(&table(&rows, 5))

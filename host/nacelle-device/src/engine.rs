@@ -69,6 +69,11 @@ pub trait Engine: Manage {
         false
     }
 
+    /// The IPv4 address that it has now and the length of its prefix, if it can change by itself; unspecified: it has none.
+    fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
+        None
+    }
+
     /// Device time, in cycles.
     fn cycles(&self) -> u64;
 

@@ -78,6 +78,9 @@ impl<E: FrameEngine> Host<EthernetPort<E>> {
         descriptor.link = kind;
         descriptor.prefix_len = place.identity.prefix_len;
         descriptor.mac = place.identity.mac;
+        if let Some((ip, prefix_len)) = engine.address() {
+            (descriptor.ip, descriptor.prefix_len) = (ip.into(), prefix_len);
+        }
         let port = EthernetPort::new(engine, descriptor.clock_hz);
         Self::over(port, Pump::new(link), management, place, descriptor)
     }
@@ -128,7 +131,7 @@ impl<P: Port> Host<P> {
         place: &Place<I>,
         descriptor: Descriptor,
     ) -> Result<Self, DeviceError> {
-        let descriptor = Published::new(&place.wire, descriptor)?;
+        let descriptor = Published::new(place.wire.clone(), descriptor)?;
         Ok(Self { port, pump, management, descriptor, idle_since: None, shutdown: false })
     }
 
@@ -163,6 +166,9 @@ impl<P: Port> Host<P> {
             if now > check_at {
                 check_at = now + CHECK_EVERY;
                 self.descriptor.check()?;
+                if let Some((ip, prefix_len)) = self.port.engine().address() {
+                    self.descriptor.moved(ip.into(), prefix_len)?;
+                }
             }
             self.pump.turn(now, &mut self.port, P::LIMITS)?;
             self.port.record();
@@ -294,20 +300,36 @@ fn reply(answer: &impl Serialize) -> Reply<serde_json::Value> {
     }
 }
 
+fn file_name(descriptor: &Descriptor) -> String {
+    format!("{}{DESCRIPTOR_SUFFIX}", descriptor.name)
+}
+
 /// A descriptor's file, as long as the device runs.
 struct Published {
     descriptor: Descriptor,
+    wire: WireDir,
     path: PathBuf,
 }
 
 impl Published {
-    fn new(wire: &WireDir, descriptor: Descriptor) -> Result<Self, DeviceError> {
-        let name = format!("{}{DESCRIPTOR_SUFFIX}", descriptor.name);
-        let path = wire.file(&name);
-        let what = || format!("write {}", path.display());
-        let text = serde_json::to_vec_pretty(&descriptor).map_err(|error| DeviceError::io(what())(error.into()))?;
-        wire.publish(&name, &text).map_err(DeviceError::io(what()))?;
-        Ok(Self { descriptor, path })
+    fn new(wire: WireDir, descriptor: Descriptor) -> Result<Self, DeviceError> {
+        let path = wire.file(&file_name(&descriptor));
+        let published = Self { descriptor, wire, path };
+        published.write().map_err(DeviceError::io(format!("write {}", published.path.display())))?;
+        Ok(published)
+    }
+
+    fn write(&self) -> std::io::Result<()> {
+        self.wire.publish(&file_name(&self.descriptor), &serde_json::to_vec_pretty(&self.descriptor)?)
+    }
+
+    /// The device has this address now.
+    fn moved(&mut self, ip: IpAddr, prefix_len: u8) -> Result<(), LinkError> {
+        if (self.descriptor.ip, self.descriptor.prefix_len) == (ip, prefix_len) {
+            return Ok(());
+        }
+        (self.descriptor.ip, self.descriptor.prefix_len) = (ip, prefix_len);
+        self.write().map_err(|source| LinkError::Io { what: format!("write {}", self.path.display()), source })
     }
 
     /// Detects that the wire was removed.

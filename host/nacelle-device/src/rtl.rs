@@ -2,11 +2,12 @@
 //! The simulated RTL as an [`Engine`]: its registers, its counters, and how its time passes.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nacelle_manage::DeviceKind;
 use nacelle_manage::map::{Register, device};
+use nacelle_manage::{AddressMode, DeviceKind};
 
 use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 
@@ -73,6 +74,8 @@ impl Bounds {
 pub struct RtlEngine {
     sim: Sim,
     bounds: Bounds,
+    address_mode: AddressMode,
+    idle_speed: u32,
     facts: Facts,
     managed: ManagedTable,
     kernels: KernelTable,
@@ -95,13 +98,33 @@ impl RtlEngine {
         expect(&mut sim, device::TYPE, u32::from_be_bytes(device::BLOCK.kind))?;
         expect(&mut sim, device::VERSION, device::BLOCK.version)?;
         let managed = ManagedTable::new(&mut sim)?;
-        Ok(Self { sim, bounds: Bounds::default(), facts, managed, kernels: KernelTable::default() })
+        Ok(Self {
+            sim,
+            bounds: Bounds::default(),
+            address_mode: AddressMode::default(),
+            idle_speed: 1,
+            facts,
+            managed,
+            kernels: KernelTable::default(),
+        })
     }
 
     /// The same device with these bounds, from its configuration on.
     #[must_use]
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// The same device with an address from there, from its configuration on.
+    #[must_use]
+    pub fn with_address_mode(self, address_mode: AddressMode) -> Self {
+        Self { address_mode, ..self }
+    }
+
+    /// The same device with a clock that runs so many times as fast while it is idle: its timers fire so much earlier.
+    #[must_use]
+    pub fn with_idle_speed(self, idle_speed: u32) -> Self {
+        Self { idle_speed, ..self }
     }
 
     /// The device itself, for tools that look deeper.
@@ -134,12 +157,20 @@ impl Engine for RtlEngine {
     }
 
     fn pass(&mut self, time: Duration) {
-        let cycles = time.as_nanos() * u128::from(self.facts.clock_hz) / 1_000_000_000;
+        let cycles = time.as_nanos() * u128::from(self.facts.clock_hz) * u128::from(self.idle_speed) / 1_000_000_000;
         self.sim.skip(cycles as u64);
     }
 
     fn wake_at(&self) -> Option<Instant> {
         Some(Instant::now() + IDLE_WAKE)
+    }
+
+    fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
+        if self.address_mode == AddressMode::Static {
+            return None;
+        }
+        let mut read = |register: Register| self.sim.reg_read(register.at(device::BASE)).ok();
+        Some((Ipv4Addr::from_bits(read(device::ADDRESS_IP)?), read(device::ADDRESS_PREFIX)? as u8))
     }
 
     fn cycles(&self) -> u64 {
@@ -179,6 +210,7 @@ impl FrameEngine for RtlEngine {
             (device::IP, identity.ip.to_bits()),
             (device::PREFIX_LEN, u32::from(identity.prefix_len)),
             (device::GATEWAY, gateway),
+            (device::ADDRESS_MODE, self.address_mode.into()),
             (device::RANDOM_SEED, seed),
         ];
         let enable = [(device::CTRL, device::CTRL_ENABLE.mask())];

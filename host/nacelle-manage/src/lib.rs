@@ -6,12 +6,14 @@
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
 //! - [`admission`] says who may connect.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
+//! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
 //!
 //! See docs/reference/management.md.
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod address;
 mod bytes;
 mod control;
 mod descriptor;
@@ -25,6 +27,7 @@ pub mod map;
 mod protocol;
 mod registers;
 
+pub use address::{AddressMode, AddressOrigin, AddressState, DhcpState};
 pub use bytes::Bytes;
 pub use control::Control;
 pub use descriptor::{Descriptor, DeviceKind, LinkKind, parse_mac};

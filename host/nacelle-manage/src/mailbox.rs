@@ -119,6 +119,8 @@ impl EventWords {
     pub const REFUSED: u32 = 2;
     /// Kind: the connection is over.
     pub const CLOSED: u32 = 3;
+    /// `reason` of [`Self::REFUSED`] and [`Self::CLOSED`]: the device no longer has the address that the connection used.
+    pub const ADDRESS_LOST: u32 = 0xfffe;
     /// Reason: no answer.
     pub const UNREACHABLE: u32 = 0xffff;
 }

@@ -394,13 +394,15 @@ pub enum ConnectionState {
     },
     /// It has ended.
     Closed,
+    /// It has ended because the device no longer has the address that it used.
+    AddressLost,
 }
 
 impl ConnectionState {
     /// Whether nothing more can happen to it.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self, Self::Unreachable | Self::Refused { .. } | Self::Closed)
+        matches!(self, Self::Unreachable | Self::Refused { .. } | Self::Closed | Self::AddressLost)
     }
 }
 

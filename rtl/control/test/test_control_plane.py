@@ -39,6 +39,7 @@ EVENTS = {
     "rpc": "compute_pkg::rpc_events_t",
     "memory": "memory_pkg::memory_events_t",
     "service": "services_pkg::service_events_t",
+    "address": "address_pkg::address_events_t",
 }
 COUNTERS = counters()
 # Written down here once more: host software relies on these.
@@ -52,10 +53,12 @@ SETTINGS = {  # address: (writable bits, reset)
     0xA0: (0xFFFFF, 0), 0xA4: (0xFFFF, 40), 0xA8: (0xFFFF, 400), 0xAC: (0xFFFFFF, 10000000), 0xB0: (0xFFFF, 55),
     0xB4: (0xF, 11), 0xB8: (0x7F, 50), 0xBC: (0xFFFFF, 1), 0xC0: (0xFFFFF, 0), 0xC4: (0x1F, 5),
     0xC8: (0xFFFF, 50),
+    0x110: (0x3, 0),
     0xD0: (0xFFFF, 50001), 0xD4: (0xFFFFFFFF, 0), 0xD8: (0x3F, 0), 0xDC: (0xFFFF, 60),
 }  # fmt: skip
 SECRETS = (0xE0, 0xE4, 0xE8, 0xEC)  # cannot be read
 NETWORK_ONLY = (0xF0, 0xF4, 0xF8, 0xFC, 0x100)
+COMMANDS = 0x114  # renew, give up
 FACTS = {
     0x00: 0x4E41434C, 0x04: 0x00000001, 0x08: 0x1000, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
     0x60: 0x3000, 0x64: 5, 0x68: 0x4000, 0x6C: 512, 0x70: 256,
@@ -135,10 +138,10 @@ async def settings_reach_the_device(dut) -> None:
     values[0x38] = 1
     for address, value in values.items():
         assert await bus.get(address) == value, f"{address:#x}"
-    local = struct("packet_pkg::local_addr_t").unpack(int(dut.local_addr.value))
-    assert local.enable == 1
-    assert (local.mac, local.ip) == (values[0x24] << 32 | values[0x20], values[0x28])
-    assert (local.prefix_length, local.gateway) == (values[0x2C], values[0x30])
+    assert int(dut.enable.value) == 1 and int(dut.mac.value) == values[0x24] << 32 | values[0x20]
+    address = struct("address_pkg::address_settings_t").unpack(int(dut.address_settings.value))
+    assert (address.fixed.ip, address.fixed.prefix_length, address.fixed.gateway) == (values[0x28], values[0x2C], values[0x30])
+    assert (address.mode, address.seed) == (values[0x110], int(dut.seed.value))
     assert int(dut.rpc_port.value) == values[0x3C]
     assert (int(dut.extensions.value), int(dut.listen_port.value)) == (values[0x48], values[0x4C])
     limits = vars(struct("roce_pkg::cm_limits_t").unpack(int(dut.connection_limits.value)))
@@ -166,6 +169,39 @@ async def settings_reach_the_device(dut) -> None:
     await bus.write(0x38, 0)
     await bus.write(0x28, 0x0A000001)
     assert await bus.get(0x28) == 0x0A000001
+
+
+@cocotb.test()
+async def the_address_in_use_is_read(dut) -> None:
+    bus = await begin(dut)
+    local = dict(ip=random.getrandbits(32), prefix_length=random.randrange(33), gateway=random.getrandbits(32))
+    status = dict(origin=2, state=4, dhcp=6, lease_left=random.getrandbits(24), server=random.getrandbits(32))
+    dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(local)
+    dut.address_status.value = struct("address_pkg::address_status_t").pack(status)
+    values = [local["ip"], local["prefix_length"], local["gateway"], 2 | 4 << 4 | 6 << 8, status["lease_left"], status["server"]]
+    for address, value in zip(range(0x118, 0x130, 4), values, strict=True):
+        assert await bus.get(address) == value, f"{address:#x}"
+        assert await bus.write(address, 0) == AxiResp.DECERR
+
+
+@cocotb.test()
+async def a_command_is_a_pulse(dut) -> None:
+    bus = await begin(dut)
+    settings = struct("address_pkg::address_settings_t")
+    seen = {"renew": 0, "give_up": 0}
+
+    async def watch() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            now = settings.unpack(int(dut.address_settings.value))
+            for name in seen:
+                seen[name] += getattr(now, name)
+
+    cocotb.start_soon(watch())
+    for value, expected in ((1, (1, 0)), (2, (1, 1)), (0, (1, 1)), (3, (2, 2))):
+        assert await bus.write(COMMANDS, value) == AxiResp.OKAY
+        assert tuple(seen.values()) == expected
+    assert await bus.read(COMMANDS) == (0, AxiResp.DECERR)
 
 
 @cocotb.test()
@@ -359,8 +395,12 @@ def test_control_plane() -> None:
             "bus": Several(AxilSlave(20), 2),
             "socket": Several(AxilMaster(12), SOCKETS),
             "chip_id": Plain("input", "logic [63:0]"),
-            "local_addr": Plain("output", "packet_pkg::local_addr_t"),
             "device_id": Plain("output", "logic [63:0]"),
+            "enable": Plain("output", "logic"),
+            "mac": Plain("output", "packet_pkg::mac_t"),
+            "address_settings": Plain("output", "address_pkg::address_settings_t"),
+            "address_status": Plain("input", "address_pkg::address_status_t"),
+            "local_addr": Plain("input", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
             "admission": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),

@@ -38,7 +38,9 @@ def ip_bytes(address: str) -> bytes:
     return bytes(map(int, address.split(".")))
 
 
-def local_addr(mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0") -> dict[str, int]:
+def local_addr(
+    mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0", dhcp: bool = False
+) -> dict[str, int]:
     """The device's own addresses, as fields of packet_pkg::local_addr_t."""
     return {
         "enable": 1,
@@ -46,6 +48,7 @@ def local_addr(mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, ga
         "ip": int.from_bytes(ip_bytes(ip), "big"),
         "prefix_length": prefix_length,
         "gateway": int.from_bytes(ip_bytes(gateway), "big"),
+        "dhcp": int(dhcp),
     }
 
 
@@ -77,6 +80,13 @@ def udp(payload: bytes, checksum: bool = True, dport: int = 5000, **ip: object) 
         / UDP(sport=4000, dport=dport, **({} if checksum else {"chksum": 0}))
         / Raw(payload)
     )
+
+
+def dhcp(payload: bytes, **fields: object) -> bytes:
+    """An answer of a DHCP server to all hosts; other addresses, ports and protocols by name."""
+    values = {"eth": "ff:ff:ff:ff:ff:ff", "dst": "255.255.255.255", "dport": 68, "proto": 17} | fields
+    header = IP(src=PEER_IP, dst=values["dst"], proto=values["proto"], flags=values.get("flags", 0))
+    return bytes(ethernet(str(values["eth"])) / header / UDP(sport=67, dport=values["dport"]) / Raw(payload))
 
 
 def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:
@@ -185,8 +195,10 @@ class Judgement:
         return self.frame[: 54 + EXTENSION[self.frame[42]] if self.cls == "ROCE" else 42]
 
 
-def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224) -> Judgement:
-    """The model of packet_rx: one frame, one outcome."""
+def judge(
+    frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224, dhcp: bool = False
+) -> Judgement:
+    """The model of packet_rx: one frame, one outcome. `dhcp`: answers to all hosts are expected."""
     if bad:
         return Judgement("drop_fcs")
     if len(frame) > max_frame:
@@ -204,14 +216,16 @@ def judge(frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS,
         if not known or frame[22] & 1:  # a group address is not a host's own
             return Judgement("drop_arp")
         return Judgement("rx_arp", "ARP", frame=frame)
-    if frame[0:6] != mac_bytes(mac):  # IPv4 for one host too: RFC 1122, 3.3.6
+    to_all = frame[0:6] == b"\xff" * 6 and ethertype == b"\x08\0" and frame[30:34] == b"\xff" * 4
+    is_dhcp = dhcp and to_all and frame[23] == 17 and frame[36:38] == b"\0\x44"
+    if frame[0:6] != mac_bytes(mac) and not is_dhcp:  # IPv4 for one host too: RFC 1122, 3.3.6
         return Judgement(cls="GROUP", payload=frame, frame=frame)
     if ethertype != b"\x08\x00":
         return Judgement(cls="IPV6" if ethertype == b"\x86\xdd" else "OTHER", payload=frame, frame=frame)
     total = int.from_bytes(frame[16:18], "big")
     if frame[14] != 0x45 or total < 20:
         return Judgement("drop_ipv4_header")
-    if frame[30:34] != ip_bytes(ip):
+    if (frame[30:34] != ip_bytes(ip) or ip == "0.0.0.0") and not is_dhcp:
         return Judgement("drop_not_ours")
     if int.from_bytes(frame[20:22], "big") & 0x3FFF:
         return Judgement("drop_ipv4_fragment")

@@ -14,6 +14,7 @@ from nacelle_tb.svtypes import constant, struct
 from scapy.layers.l2 import ARP, Ether
 
 RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
+CLAIM, WATCH = "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t"
 QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
 LOCAL = "packet_pkg::local_addr_t"
 ENTRIES, QUEUE, REQUEST_CYCLES, EXPIRY_CYCLES = 8, 16, 1000, 50_000
@@ -35,7 +36,9 @@ class Bench:
         self.tx = StreamSink(dut, "tx", TX, stall)
         self.query = StreamSource(dut, "query", QUERY, stall)
         self.answer = StreamSink(dut, "answer", ANSWER, stall)
-        self.drops = 0
+        self.claim = StreamSource(dut, "claim", CLAIM, stall)
+        dut.watch.value = 0
+        self.drops = self.conflicts = 0
         self.now = START
         dut.now.value = START
 
@@ -54,6 +57,12 @@ class Bench:
             self.now = (self.now + 1) % 2**48
             self.dut.now.value = self.now
             self.drops += int(self.dut.drop_overflow.value)
+            self.conflicts += int(self.dut.conflict.value)
+
+    def set(self, **local: object) -> None:
+        """The device's address changes."""
+        self.local = frames.local_addr(**local)
+        self.dut.local_addr.value = struct(LOCAL).pack(self.local)
 
     def jump(self, cycles: int) -> None:
         self.now = (self.now + cycles) % 2**48
@@ -326,6 +335,100 @@ async def a_full_cache_makes_room(dut) -> None:
     await bench.quiet()
 
 
+@cocotb.test()
+async def another_address_is_announced_and_the_rest_forgotten(dut) -> None:
+    bench = await Bench(dut).start()
+    mac, ip = host(5)
+    bench.receive(frames.arp(hwsrc=mac, psrc=ip))
+    await bench.sent()
+    assert await bench.resolve(ip) == mac
+    bench.set(ip="10.0.0.44")
+    announcement = await bench.sent()
+    assert (announcement[ARP].psrc, announcement[ARP].pdst, announcement[ARP].op) == ("10.0.0.44", "10.0.0.44", 1)
+    assert await bench.resolve(ip) is None
+    assert (await bench.sent())[ARP].psrc == "10.0.0.44"
+    bench.receive(frames.arp(hwsrc=mac, psrc=ip))  # asks for the old address
+    await bench.quiet()
+    bench.receive(frames.arp(hwsrc=mac, psrc=ip, pdst="10.0.0.44"))
+    assert (await bench.sent())[ARP].psrc == "10.0.0.44"
+    await bench.quiet()
+
+
+@cocotb.test()
+async def without_an_address_it_is_silent(dut) -> None:
+    """Nothing is asked or answered; every query is, that nobody was found."""
+    bench = await Bench(dut).start(announced=False, ip="0.0.0.0", gateway="10.0.0.254")
+    for pdst in ("0.0.0.0", frames.IP_ADDRESS):
+        bench.receive(frames.arp(pdst=pdst))
+        bench.receive(frames.arp(psrc="0.0.0.0", pdst=pdst))
+    for ip in (frames.PEER_IP, "8.8.8.8"):
+        assert await bench.resolve(ip) is None
+    await bench.quiet()
+    bench.set()
+    await bench.sent()
+    bench.set(ip="0.0.0.0")
+    await bench.quiet()
+    bench.set()
+    assert is_request_for(await bench.sent(), frames.IP_ADDRESS)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def probes_and_announcements(dut, stall: float) -> None:
+    """RFC 5227, 2.1.1 and 2.3: of a claim, also without an address."""
+    bench = await Bench(dut, stall).start(announced=False, ip="0.0.0.0")
+    for ip in ("0.0.0.0", frames.IP_ADDRESS):
+        bench.set(ip=ip)
+        if ip != "0.0.0.0":
+            await bench.sent()
+        for n in range(5):
+            bench.claim.send(probe=1, ip=int.from_bytes(frames.ip_bytes(f"10.0.1.{n}"), "big"))
+            probe = await bench.sent()
+            assert probe.dst == "ff:ff:ff:ff:ff:ff"
+            assert (probe[ARP].op, probe[ARP].psrc, probe[ARP].pdst) == (1, "0.0.0.0", f"10.0.1.{n}")
+            assert (probe[ARP].hwsrc, probe[ARP].hwdst) == (frames.MAC, "00:00:00:00:00:00")
+    bench.claim.send(probe=0, ip=int.from_bytes(frames.ip_bytes(frames.IP_ADDRESS), "big"))
+    assert is_request_for(await bench.sent(), frames.IP_ADDRESS)
+    await bench.quiet()
+
+
+@cocotb.test()
+async def conflicts_are_reported(dut) -> None:
+    """RFC 5227, 2.1.1 and 2.4: whatever has the address as its sender; while the device probes for it, probes of others, too."""
+    watched, other = "10.0.0.50", host(9)[0]
+    number = int.from_bytes(frames.ip_bytes(watched), "big")
+    bench = await Bench(dut).start()
+    cases = [
+        (frames.arp(hwsrc=other, psrc=watched, pdst="10.0.0.99"), True, True),
+        (frames.arp(hwsrc=other, psrc=watched, pdst=watched), True, True),
+        (frames.arp(op=2, hwsrc=other, psrc=watched, dst=frames.MAC), True, True),
+        (frames.arp(hwsrc=other, psrc="0.0.0.0", pdst=watched), True, False),
+        (frames.arp(op=2, hwsrc=other, psrc="0.0.0.0", pdst=watched), False, False),
+        (frames.arp(hwsrc=other, psrc="10.0.0.51", pdst=watched), False, False),
+        (frames.arp(hwsrc=other, psrc="0.0.0.0", pdst="10.0.0.51"), False, False),
+        (frames.arp(hwsrc=frames.MAC, psrc=watched, pdst=watched), False, False),  # the device's own, which has come back
+        (frames.arp(hwsrc=frames.MAC, psrc="0.0.0.0", pdst=watched), False, False),
+    ]
+    for probing in (True, False):
+        for valid in (True, False):
+            dut.watch.value = struct(WATCH).pack(valid=int(valid), probing=int(probing), ip=number)
+            for frame, while_probing, in_use in cases:
+                bench.conflicts = 0
+                bench.receive(frame)
+                await bench.rx.drained()
+                await wait_cycles(dut, 2 * AT_ONCE)
+                assert bench.conflicts == int(valid and (while_probing if probing else in_use)), (probing, valid, Ether(frame))
+    # Not even a flood hides one.
+    dut.watch.value = struct(WATCH).pack(valid=1, probing=0, ip=number)
+    bench.conflicts = 0
+    for n in range(10 * QUEUE):
+        bench.receive(frames.arp(hwsrc=other, psrc=f"10.0.1.{n}", pdst="10.0.0.99"))
+    bench.receive(frames.arp(hwsrc=other, psrc=watched, pdst="10.0.0.99"))
+    await bench.rx.drained()
+    await wait_cycles(dut, 4)
+    assert bench.conflicts == 1 and bench.drops > QUEUE
+
+
 def test_arp() -> None:
     run(
         "arp",
@@ -338,6 +441,9 @@ def test_arp() -> None:
             "tx": Source(TX),
             "query": Sink(QUERY),
             "answer": Source(ANSWER),
+            "claim": Sink(CLAIM),
+            "watch": Plain("input", WATCH),
+            "conflict": Plain("output", "logic"),
             "drop_overflow": Plain("output", "logic"),
             "idle": Plain("output", "logic"),
         },

@@ -44,6 +44,8 @@ class Bench:
         self.user_payload = [AxisSource(dut, f"user_tx_payload{i}", stall) for i in range(USERS)]
         self.query = StreamSource(dut, "arp_query", QUERY, stall)
         self.answer = StreamSink(dut, "arp_answer", ANSWER, stall)
+        dut.arp_claim_valid.value = 0
+        dut.arp_watch.value = 0
         self.counts: dict[str, int] = {}
         dut.now.value = 0
 
@@ -335,6 +337,9 @@ def test_packet_plane(width: int) -> None:
             "user_tx_payload": Several(AxisSinkPort(width), USERS),
             "arp_query": Sink(QUERY),
             "arp_answer": Source(ANSWER),
+            "arp_claim": Sink("packet_pkg::arp_claim_t"),
+            "arp_watch": Plain("input", "packet_pkg::arp_watch_t"),
+            "arp_conflict": Plain("output", "logic"),
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),
         },

@@ -99,7 +99,7 @@ class Bench:
         )
 
     async def judge_all(
-        self, items: list[tuple[bytes, bool]], overflow: bool | None = False, **local: str
+        self, items: list[tuple[bytes, bool]], overflow: bool | None = False, **local: object
     ) -> list[frames.Judgement]:
         for frame, bad in items:
             self.rx.send(frame, bad)
@@ -192,6 +192,34 @@ async def every_kind_of_good_frame(dut) -> None:
     judgements = await bench.judge_all([(frame, False) for frame in good_frames()])
     assert all(judgement.good for judgement in judgements)
     assert {judgement.cls for judgement in judgements} == {"ARP", "ICMP", "ROCE", "UDP"}
+
+
+def dhcp_frames() -> list[bytes]:
+    """Answers of DHCP servers to all hosts, and frames that are nearly that."""
+    data = random.randbytes(300)
+    wrong = [{"dport": 67}, {"dport": 69}, {"dport": 4791}, {"dst": "255.255.255.254"}, {"dst": "224.0.0.1"}, {"dst": "0.0.0.0"}]
+    wrong += [{"dst": frames.IP_ADDRESS}, {"eth": frames.MAC}, {"eth": "01:00:5e:00:00:01"}, {"eth": "ff:ff:ff:ff:ff:fe"}]
+    wrong += [{"proto": 6}, {"proto": 1}, {"flags": "MF"}, {"dport": 68 + 256}]
+    damaged = bytearray(frames.dhcp(data))
+    damaged[100] ^= 1
+    others = [frames.dhcp(data, **one) for one in wrong]
+    return [frames.dhcp(data), frames.dhcp(b""), *others, bytes(damaged), frames.tagged(frames.dhcp(data)), frames.dhcp(data)]
+
+
+@cocotb.test()
+@cocotb.parametrize(ip=[frames.IP_ADDRESS, "0.0.0.0"], expected=[False, True])
+async def dhcp_answers_to_all_hosts(dut, ip: str, expected: bool) -> None:
+    """Are taken while one is expected, with and without an address; nothing else to all hosts is. Without an address no other
+    IPv4 packet is taken, not even to 0.0.0.0."""
+    local = {"ip": ip, "dhcp": expected}
+    bench = await Bench(dut, **local).start()
+    packets = [frame for frame in [*dhcp_frames(), *good_frames(), frames.udp(b"a", dst="0.0.0.0")] if frame[12:14] == b"\x08\0"]
+    random.shuffle(packets)
+    judgements = await bench.judge_all([(frame, False) for frame in packets], **local)
+    taken = [judgement for judgement in judgements if judgement.cls == "UDP" and judgement.frame[:6] == b"\xff" * 6]
+    assert len(taken) == (3 if expected else 0)
+    own = [judgement for judgement in judgements if judgement.event in ("rx_roce", "rx_icmp")]
+    assert bool(own) == (ip != "0.0.0.0")
 
 
 @cocotb.test()

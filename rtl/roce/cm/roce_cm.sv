@@ -65,6 +65,8 @@ module roce_cm
     input  logic [31:0] seed,            // of the random numbers; loaded again whenever it changes
     input  time_t       now,             // device cycles; may jump ahead
     input  cm_limits_t  limits,          // for connections opened by peers
+    input  logic        leaving,         // the device's address goes: no connection is accepted, and `close` has that reason
+    input  logic        abandon,         // `close` does not wait for the peer any longer
 
     output logic        asks,            // a REQ is processed:
     output admission_ask_t ask,          // who sent it
@@ -122,7 +124,7 @@ module roce_cm
   ipv4_addr_t names_ip;
 
   roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .DEPTH(MSG_DEPTH)) receiver (
-      .clk, .rst, .local_ip(local_addr.ip), .port, .max_mtu, .frame(rx), .payload(rx_payload),
+      .clk, .rst, .local_ip(local_addr.ip), .port(leaving ? '0 : port), .max_mtu, .frame(rx), .payload(rx_payload),
       .names_id, .names_ip, .named, .msg,
       .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
@@ -283,6 +285,8 @@ module roce_cm
       .expired(expired_q),
       .resolved(resolved_q.found),
       .mac(resolved_q.mac),
+      .leaving,
+      .abandon,
       .accepted(conn_answer.data.accept),
       .told(tell_kind),
       .max_mtu,

@@ -38,6 +38,8 @@ module roce_cm_decide
     input  logic         expired,       // OP_WALK: its timer has expired
     input  logic         resolved,      // OP_CONNECT, OP_WALK in CM_RESOLVING: the peer's address is known
     input  mac_t         mac,           // valid if `resolved`
+    input  logic         leaving,       // OP_CLOSE: the device's address goes: that is the reason,
+    input  logic         abandon,       // and there is no time to wait for the peer
     input  logic         accepted,      // OP_ANSWER: the answer to CONN_OPENED
     input  conn_event_e  told,          // OP_TELL
     input  mtu_code_t    max_mtu,
@@ -197,7 +199,7 @@ module roce_cm_decide
         plan.save   = 1'b1;
         plan.tell   = 1'b1;
         plan.kind   = CONN_REFUSED;
-        plan.why    = conn_reason_t'(REJ_CONSUMER_DEFINED);
+        plan.why    = leaving ? CONN_ADDRESS_LOST : conn_reason_t'(REJ_CONSUMER_DEFINED);
         plan.write  = 1'b1;
         becomes.state = CM_IDLE;
         becomes.owed  = OWED_REFUSED;
@@ -207,7 +209,7 @@ module roce_cm_decide
         plan.send   = 1'b1;
         plan.reset  = 1'b1;
         plan.tell   = !asked;
-        plan.why    = (op == OP_STALE) ? conn_reason_t'(REJ_STALE_CONN) : '0;
+        plan.why    = (op == OP_STALE) ? conn_reason_t'(REJ_STALE_CONN) : leaving ? CONN_ADDRESS_LOST : '0;
         plan.write  = 1'b1;
         if (asked) begin
           plan.attr   = CM_REJ;
@@ -216,11 +218,14 @@ module roce_cm_decide
           becomes.state = CM_IDLE;
         end else begin
           plan.attr   = CM_DREQ;
-          becomes.state = CM_DREQ_SENT;
+          becomes.state = abandon ? CM_IDLE : CM_DREQ_SENT;
           becomes.owed  = OWED_CLOSED;
           becomes.tid   = was.ids;
           becomes.retries = MAX_RETRIES;
         end
+      end else if (was.state == CM_DREQ_SENT && abandon) begin
+        plan.write  = 1'b1;
+        becomes.state = CM_IDLE;
       end
 
       OP_USED: begin                 // equivalent to an RTU (IBTA 12.9.7.2, 11.6.3.1)

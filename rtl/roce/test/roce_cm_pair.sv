@@ -32,6 +32,7 @@ module roce_cm_pair
     output admission_entry_t admitted0, admitted1,
     input  admission_ended_t ended0, ended1,
     input  logic        sweep0, sweep1,
+    input  logic        leaving0, leaving1, abandon0, abandon1,
     output cm_events_t  events0, events1,
     output logic        idle0, idle1,
     input  logic [QPS-1:0] by_hand0, by_hand1,
@@ -53,7 +54,8 @@ module roce_cm_pair
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) first (
       .clk, .rst, .local_addr(local_addr0), .guid(guid0), .port(port0), .max_mtu(max_mtu0), .min_rnr_timer(min_rnr_timer0),
       .extensions(extensions0), .seed(seed0), .now(now0), .limits(limits0), .asks(asks0), .ask(ask0), .judged(judged0), .verdict(verdict0),
-      .admits(admits0), .leaves(leaves0), .admitted(admitted0), .ended(ended0), .sweep(sweep0), .rx(rx[0]), .rx_payload(rx_payload[0]), .tx(tx[0]),
+      .admits(admits0), .leaves(leaves0), .admitted(admitted0), .ended(ended0), .sweep(sweep0),
+      .leaving(leaving0), .abandon(abandon0), .rx(rx[0]), .rx_payload(rx_payload[0]), .tx(tx[0]),
       .tx_payload(tx_payload[0]), .arp_query(arp_query[0]), .arp_answer(arp_answer[0]), .qp_cmd(qp_cmd[0]),
       .qp_done(qp_done[0]), .qp_event(qp_event[0]), .close(close[0]), .by_hand(by_hand0), .mine(mine0),
       .connect(connect[0]), .conn(conn[0]),
@@ -62,7 +64,8 @@ module roce_cm_pair
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) second (
       .clk, .rst, .local_addr(local_addr1), .guid(guid1), .port(port1), .max_mtu(max_mtu1), .min_rnr_timer(min_rnr_timer1),
       .extensions(extensions1), .seed(seed1), .now(now1), .limits(limits1), .asks(asks1), .ask(ask1), .judged(judged1), .verdict(verdict1),
-      .admits(admits1), .leaves(leaves1), .admitted(admitted1), .ended(ended1), .sweep(sweep1), .rx(rx[1]), .rx_payload(rx_payload[1]), .tx(tx[1]),
+      .admits(admits1), .leaves(leaves1), .admitted(admitted1), .ended(ended1), .sweep(sweep1),
+      .leaving(leaving1), .abandon(abandon1), .rx(rx[1]), .rx_payload(rx_payload[1]), .tx(tx[1]),
       .tx_payload(tx_payload[1]), .arp_query(arp_query[1]), .arp_answer(arp_answer[1]), .qp_cmd(qp_cmd[1]),
       .qp_done(qp_done[1]), .qp_event(qp_event[1]), .close(close[1]), .by_hand(by_hand1), .mine(mine1),
       .connect(connect[1]), .conn(conn[1]),

@@ -60,6 +60,7 @@ FATAL, COMM_EST, DRAINED = 1, 4, 5
 SETUP, RESET = 0, 2
 RTS = 3
 HEADERS = 62
+ADDRESS_LOST = 0xFFFE
 
 
 def number(ip: str) -> int:
@@ -101,6 +102,8 @@ class Device:
         self.signal("limits").value = 0
         self.signal("judged").value = 1
         self.signal("verdict").value = self.signal("ended").value = self.signal("sweep").value = 0
+        self.signal("leaving").value = 0
+        self.signal("abandon").value = 0
         self._now = 2**48 - 20_000  # the time wraps in nearly every test
         self._jump = Event()
         self.counts: Counter[str] = Counter()
@@ -113,6 +116,7 @@ class Device:
         self.live: dict[int, object] = {}  # qpn -> attributes of QPs that are set up
         self.events: deque = deque()  # events for the owners
         self.owner_log: deque = deque()  # (kind, qpn) of it
+        self.reasons: list[int] = []  # ... and why
         self.owned: set[int] = set()  # between CONN_OPENED or CONN_ESTABLISHED and the answer to CONN_CLOSED
         self.owner_accepts: Callable[[int], bool | None] = lambda qpn: True  # None: no answer
         self.owner_frees = True  # answers CONN_CLOSED
@@ -268,6 +272,7 @@ class Device:
             event = await self.conns.recv(10**9)
             self.events.append(event)
             self.owner_log.append((event.kind, event.qpn))
+            self.reasons.append(event.reason)
             if event.kind in (ESTABLISHED, REFUSED):
                 wanted = self.wants.pop(event.tag)
                 assert (event.client, event.ip) == (wanted["client"], wanted["ip"])
@@ -1045,6 +1050,65 @@ async def closed_while_the_owner_thinks(dut) -> None:
     await dev.settle()
     assert list(dev.owner_log) == [(OPENED, qpn), (CLOSED, qpn)]
     assert dev.silent() and not dev.live and not dev.owned
+
+
+@cocotb.test()
+async def the_address_goes(dut) -> None:
+    """Connections in every state are closed, with that as the reason; none is accepted; what waits for its peer is given up in
+    the end, and then nothing is sent any more."""
+    dev = await device(dut, 0.2)
+    all_ = callers(4, cm_timeout=12)
+    used = [await dev.open(caller) for caller in all_[:2]]
+    half = await dev.open(all_[2], False)
+    dev.signal("leaving").value = 1
+    dev.knows(all_[3])
+    dev.receive(all_[3].req())
+    refused = await dev.sent()
+    assert (refused.attr, refused.reason) == (REJ, 8)
+    dreqs = []
+    for rep in (*used, half):
+        dev.closes.send(rep.qpn)
+        dreqs.append(await dev.sent())
+        assert (dreqs[-1].attr, dreqs[-1].local_id) == (DREQ, rep.local_id)
+    await dev.settle()
+    assert not dev.live and not dev.owned and dev.reasons[-3:] == [ADDRESS_LOST] * 3
+    dev.receive(all_[0].drep(dreqs[0]))
+    await dev.settle()
+    await dev.pass_time(12)
+    for _ in range(2):  # all that have no DREP repeat the DREQ
+        assert (await dev.sent()).attr == DREQ
+    dev.signal("abandon").value = 1
+    for rep in (*used, half):
+        dev.closes.send(rep.qpn)
+    await dev.settle()
+    for _ in range(4):
+        await dev.pass_time(14)
+        await dev.settle()
+    assert dev.silent() and int(dut.mine.value) == 0
+    # The next address: as before.
+    dev.signal("leaving").value = dev.signal("abandon").value = 0
+    caller = callers(5)[4]
+    await dev.close(caller, await dev.open(caller))
+
+
+@cocotb.test()
+async def the_address_goes_while_the_device_calls(dut) -> None:
+    """The client hears why; a connection that is set up too late gets its DREQ, and is gone."""
+    dev = await device(dut)
+    (peer, late) = callers(2)
+    req = await call(dev, peer, 7)
+    rep = await dev.open(late)
+    dev.signal("leaving").value = dev.signal("abandon").value = 1
+    dev.closes.send(QPN_FIRST)
+    dev.closes.send(QPN_FIRST + 1)
+    messages = {(await dev.sent()).attr for _ in range(2)}
+    assert messages == {REJ, DREQ} and req.attr == REQ
+    await dev.settle()
+    assert dev.reasons[-2:] == [ADDRESS_LOST] * 2 and rep.qpn not in dev.live
+    for _ in range(4):
+        await dev.pass_time(20)
+        await dev.settle()
+    assert dev.silent() and int(dut.mine.value) == 0
 
 
 # ---- the device calls ----
@@ -2430,6 +2494,8 @@ def ports(width: int, qps: int) -> dict:
         "admitted": Plain("output", "roce_pkg::admission_entry_t"),
         "ended": Plain("input", "roce_pkg::admission_ended_t"),
         "sweep": Plain("input", "logic"),
+        "leaving": Plain("input", "logic"),
+        "abandon": Plain("input", "logic"),
         "rx": Sink(FRAME_RX),
         "rx_payload": AxisSinkPort(width),
         "tx": Source("packet_pkg::frame_tx_t"),

@@ -8,6 +8,7 @@ import random
 from collections import deque
 
 import cocotb
+import dhcp_model
 import pytest
 from cocotb.triggers import Event, FallingEdge, RisingEdge
 from ipbus_model import ID, IN_USE, LOGIN, LOGOUT, VERSION, Address, Model
@@ -19,6 +20,7 @@ from nacelle_tb.ipbus import answers, control, read, read_config, rmw_bits, rmw_
 from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
+from scapy.layers.dhcp import BOOTP, DHCP
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -27,6 +29,7 @@ WIDTH = int(os.environ.get("WIDTH", "512"))
 TX, EVENTS, SETTINGS, LOCAL = (
     "packet_pkg::frame_tx_t", "services_pkg::service_events_t", "cci_pkg::cci_settings_t", "packet_pkg::local_addr_t",
 )  # fmt: skip
+ADDRESS = "address_pkg::address_settings_t"
 CLOCK_HZ = 1_000_000  # short times
 MAC, DEVICE_IP, PORT = "02:00:00:00:00:01", "10.0.0.1", 50001
 TOKEN = [0x12345678, 0x9ABCDEF0, 0x0F1E2D3C, 0x4B5A6978]
@@ -114,7 +117,7 @@ class Registers:
 class Bench:
     """The plane between frames and registers, and the model beside it."""
 
-    def __init__(self, dut, stall: float = 0.0, token: list[int] = TOKEN) -> None:
+    def __init__(self, dut, stall: float = 0.0, token: list[int] = TOKEN, mode: int = 0) -> None:
         self.dut = dut
         self.model = Model(dict(REGISTERS), NOBODY, SILENT, token)
         self.registers = Registers(dut, self.model)
@@ -124,6 +127,7 @@ class Bench:
         self.tx_payload = AxisSink(dut, "tx_payload", stall)
         self.settings = {"port": PORT, "source": 0, "source_prefix": 0, "session_cycles": SESSION}
         self.settings["token"] = sum(word << 32 * i for i, word in enumerate(token))
+        self.mode = mode  # of the device's address
         self.counts: dict[str, int] = {}
         self.waiting: deque[tuple[int, bytes]] = deque()
         self.queued = Event()
@@ -133,8 +137,11 @@ class Bench:
 
     async def start(self) -> Bench:
         self.set()
-        local = {"enable": 1, "mac": int(MAC.replace(":", ""), 16), "ip": number(DEVICE_IP), "prefix_length": 24, "gateway": 0}
-        self.dut.local_addr.value = struct(LOCAL).pack(local)
+        for name in ("claim_ready", "conflict", "closed", "abandoned"):
+            getattr(self.dut, name).value = 0
+        self.dut.enable.value = 1
+        self.dut.mac.value = int(MAC.replace(":", ""), 16)
+        self.dut.address_settings.value = struct(ADDRESS).pack(fixed={"ip": number(DEVICE_IP), "prefix_length": 24}, mode=self.mode)
         await start(self.dut)
         cocotb.start_soon(self._count())
         cocotb.start_soon(self._feed())
@@ -632,6 +639,55 @@ def mangled(rng: random.Random) -> bytes:
 
 
 @cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3])
+async def dhcp_beside_registers(dut, stall: float) -> None:
+    """The device gets its address while registers are read, and neither takes what is the other's: strangers fill their half of
+    the store, and answers of servers that are not expected take no room."""
+    bench = await Bench(dut, stall, mode=1).start()
+    dut.claim_ready.value = 1
+    dut.closed.value = 1
+
+    async def frame() -> Ether:
+        tx = await bench.tx.recv()
+        return Ether(tx.hdr.to_bytes(88, "big")[:42] + await bench.tx_payload.recv())
+
+    def answer(kind: str, xid: int, dport: int = 68) -> None:
+        packet = dhcp_model.message(kind, xid, yiaddr=DEVICE_IP, mac=MAC)
+        wire = Ether(dst="ff:ff:ff:ff:ff:ff", src="02:00:00:00:00:01") / IP(src="10.0.0.1", dst="255.255.255.255")
+        wire = bytes(wire / UDP(sport=67, dport=dport) / Raw(packet))
+        bench.waiting.append((record("UDP", wire, len(packet)), packet))
+        bench.queued.set()
+
+    async def pass_time(seconds: int) -> None:
+        for _ in range(seconds * 16):
+            await bench.skip(CLOCK_HZ // 16)
+
+    assert struct(LOCAL).unpack(int(dut.local_addr.value)).ip == 0
+    while not bench.tx.received:
+        await bench.skip(CLOCK_HZ // 16)
+    discover = await frame()
+    assert (discover.src, discover.dst) == (MAC, "ff:ff:ff:ff:ff:ff")
+    assert (discover[IP].src, discover[IP].dst) == ("0.0.0.0", "255.255.255.255")
+    assert (discover[UDP].sport, discover[UDP].dport) == (68, 67) and DHCP in discover
+    xid = discover[BOOTP].xid
+    for n in range(30):  # more than the store has room for
+        bench.send((f"10.0.9.{n}", 9), control(read(0), *[read(4)] * 100))
+        answer("offer", xid ^ 1)
+    answer("offer", xid)
+    await bench.quiet()
+    frames = [await frame() for _ in range(len(bench.tx.received))]
+    (request,) = [got for got in frames if DHCP in got]
+    assert ("requested_addr", DEVICE_IP) in request[DHCP].options
+    assert bench.counts["drop_rate"] > 0 and bench.counts["rx_message"] == len(frames)
+    answer("ack", xid)
+    await bench.quiet()
+    await pass_time(10)
+    assert struct(LOCAL).unpack(int(dut.local_addr.value)).ip == number(DEVICE_IP)
+    await bench.login(CLIENTS[0])
+    assert await bench.ask(CLIENTS[0], control(read(0x20)))
+
+
+@cocotb.test()
 @cocotb.parametrize(seed=[1, 2, 3])
 async def random_packets(dut, seed: int) -> None:
     """Whatever comes: the answer is the model's, and so are the registers."""
@@ -673,7 +729,11 @@ def test_services_plane(width: int) -> None:
         params={"DATA_W": width, "CLOCK_HZ": CLOCK_HZ},
         ports={
             "now": Clock(),
-            "local_addr": Plain("input", LOCAL),
+            "enable": Plain("input", "logic"),
+            "mac": Plain("input", "packet_pkg::mac_t"),
+            "local_addr": Plain("output", LOCAL),
+            "address_settings": Plain("input", ADDRESS),
+            "address_status": Plain("output", "address_pkg::address_status_t"),
             "settings": Plain("input", SETTINGS),
             "ports": Plain("output", "services_pkg::service_ports_t"),
             "frame": Sink(FRAME_RX),
@@ -681,7 +741,14 @@ def test_services_plane(width: int) -> None:
             "tx": Source(TX),
             "tx_payload": AxisSourcePort(width),
             "bus": AxilMaster(20),
+            "claim": Source("packet_pkg::arp_claim_t"),
+            "watch": Plain("output", "packet_pkg::arp_watch_t"),
+            "conflict": Plain("input", "logic"),
+            "farewell": Plain("output", "address_pkg::farewell_t"),
+            "closed": Plain("input", "logic"),
+            "abandoned": Plain("input", "logic"),
             "events": Plain("output", EVENTS),
+            "address_events": Plain("output", "address_pkg::address_events_t"),
             "idle": Plain("output", "logic"),
         },
         env={"WIDTH": str(width)},

@@ -15,6 +15,7 @@ from .svtypes import constant, struct
 
 FRAME_RX = "frame_pkg::frame_rx_t"
 BTH_AT, EXT_AT = 42, 54
+FIRST_END = BTH_AT + 8  # of the first bytes of a UDP payload
 BTH_FIELDS = {
     "opcode": 8, "se": 1, "migreq": 1, "padcnt": 2, "tver": 4, "pkey": 16, "fecn": 1, "becn": 1, "resv6a": 6, "destqp": 24,
     "ackreq": 1, "resv7b": 7, "psn": 24,
@@ -107,6 +108,8 @@ def headers(cls: str, frame: bytes) -> dict[str, Any]:
     udp = split(frame[34:42], {"src_port": 16, "dst_port": 16, "length": 16, "checksum": 16})
     if cls == "UDP":
         fields["l4"] = {"udp": {"udp": udp}}
+        if len(frame) >= FIRST_END:
+            fields["l4"]["udp"]["first"] = int.from_bytes(frame[BTH_AT:FIRST_END], "big")
     elif cls == "ICMP":
         names = {"icmp_type": 8, "code": 8, "checksum": 16, "identifier": 16, "sequence_number": 16}
         fields["l4"] = {"icmp": {"echo": split(frame[34:42], names)}}

@@ -27,6 +27,8 @@ _PACKAGES = [
     "packet/frame_pkg.sv",
     "packet/packet_rx_pkg.sv",
     "services/services_pkg.sv",
+    "services/address_pkg.sv",
+    "services/dhcp_pkg.sv",
     "services/ipbus_pkg.sv",
     "control/cci_pkg.sv",
     "roce/receive/roce_rx_pkg.sv",

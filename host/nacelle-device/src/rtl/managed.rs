@@ -190,13 +190,17 @@ impl RtlEngine {
                 if let Some(managed) = self.managed.connections.get_mut(&(event.tag as u16)) {
                     managed.state = match event.reason {
                         EventWords::UNREACHABLE => ConnectionState::Unreachable,
+                        EventWords::ADDRESS_LOST => ConnectionState::AddressLost,
                         reason => ConnectionState::Refused { reason: reason as u16, text: text(reason), private },
                     };
                 }
             }
             _ => {
                 if let Some(managed) = self.managed.with_qpn(event.qpn) {
-                    managed.state = ConnectionState::Closed;
+                    managed.state = match event.reason {
+                        EventWords::ADDRESS_LOST => ConnectionState::AddressLost,
+                        _ => ConnectionState::Closed,
+                    };
                 }
             }
         }

@@ -80,6 +80,14 @@ pub mod device {
             CCI_LOGIN_2,
             CCI_LOGIN_3,
             CCI_LOGOUT,
+            ADDRESS_MODE,
+            DHCP_COMMAND,
+            ADDRESS_IP,
+            ADDRESS_PREFIX,
+            ADDRESS_GATEWAY,
+            ADDRESS_STATE,
+            LEASE_LEFT,
+            DHCP_SERVER,
             DEVICE_ID_LO,
             DEVICE_ID_HI,
             BUILD_REVISION,
@@ -227,6 +235,14 @@ pub mod device {
             SERVICE_LOGIN_WRONG,
             SERVICE_LOGIN_REFUSED,
             SERVICE_SESSION_EXPIRED,
+            ADDRESS_CONFLICT,
+            ADDRESS_DEFENDED,
+            ADDRESS_LOST,
+            ADDRESS_LEASE,
+            ADDRESS_LEASE_LOST,
+            ADDRESS_NAK,
+            ADDRESS_DROP_MALFORMED,
+            ADDRESS_DROP_UNEXPECTED,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -249,12 +265,12 @@ pub mod device {
     pub const MAC_LO: Register = Register { name: "MAC_LO", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001." };
     /// Upper 16 bits of the MAC address.
     pub const MAC_HI: Register = Register { name: "MAC_HI", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Upper 16 bits of the MAC address." };
-    /// IPv4 address as a number: 10.0.0.1 is 0x0a000001.
-    pub const IP: Register = Register { name: "IP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address as a number: 10.0.0.1 is 0x0a000001." };
-    /// Length of the network prefix, 0 to 32.
-    pub const PREFIX_LEN: Register = Register { name: "PREFIX_LEN", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of the network prefix, 0 to 32." };
-    /// IPv4 address of the gateway to other networks; 0: none.
-    pub const GATEWAY: Register = Register { name: "GATEWAY", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of the gateway to other networks; 0: none." };
+    /// Static IPv4 address as a number: 10.0.0.1 is 0x0a000001. The one in use is in ADDRESS_IP.
+    pub const IP: Register = Register { name: "IP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Static IPv4 address as a number: 10.0.0.1 is 0x0a000001. The one in use is in ADDRESS_IP." };
+    /// Length of the static address' network prefix, 0 to 32.
+    pub const PREFIX_LEN: Register = Register { name: "PREFIX_LEN", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of the static address' network prefix, 0 to 32." };
+    /// IPv4 address of the gateway to other networks that goes with the static address; 0: none.
+    pub const GATEWAY: Register = Register { name: "GATEWAY", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of the gateway to other networks that goes with the static address; 0: none." };
     /// Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable.
     pub const RANDOM_SEED: Register = Register { name: "RANDOM_SEED", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable." };
     /// `CTRL.enable`: The device takes frames and answers.
@@ -353,6 +369,32 @@ pub mod device {
     pub const CCI_LOGIN_3: Register = Register { name: "CCI_LOGIN_3", offset: 0xfc, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the block." };
     /// An IPbus client that writes anything here is no longer authorised.
     pub const CCI_LOGOUT: Register = Register { name: "CCI_LOGOUT", offset: 0x100, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "An IPbus client that writes anything here is no longer authorised." };
+    /// Where the IPv4 address comes from.
+    pub const ADDRESS_MODE: Register = Register { name: "ADDRESS_MODE", offset: 0x110, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, fields: &[], doc: "Where the IPv4 address comes from." };
+    /// `DHCP_COMMAND.renew`: Renew the lease now; after a release, ask for one again.
+    pub const DHCP_COMMAND_RENEW: Field = Field { name: "renew", low: 0, width: 1, doc: "Renew the lease now; after a release, ask for one again." };
+    /// `DHCP_COMMAND.give_up`: Give the address back, and have none until the next `renew` or change of the mode.
+    pub const DHCP_COMMAND_GIVE_UP: Field = Field { name: "give_up", low: 1, width: 1, doc: "Give the address back, and have none until the next `renew` or change of the mode." };
+    /// Commands for the DHCP client: a bit that is written as 1 acts once.
+    pub const DHCP_COMMAND: Register = Register { name: "DHCP_COMMAND", offset: 0x114, count: None, mode: Mode::Write, mask: 0x3, counter: false, fields: &[DHCP_COMMAND_RENEW, DHCP_COMMAND_GIVE_UP], doc: "Commands for the DHCP client: a bit that is written as 1 acts once." };
+    /// IPv4 address in use; 0: none.
+    pub const ADDRESS_IP: Register = Register { name: "ADDRESS_IP", offset: 0x118, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address in use; 0: none." };
+    /// Length of its network prefix.
+    pub const ADDRESS_PREFIX: Register = Register { name: "ADDRESS_PREFIX", offset: 0x11c, count: None, mode: Mode::Read, mask: 0x3f, counter: false, fields: &[], doc: "Length of its network prefix." };
+    /// Gateway to other networks; 0: none.
+    pub const ADDRESS_GATEWAY: Register = Register { name: "ADDRESS_GATEWAY", offset: 0x120, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Gateway to other networks; 0: none." };
+    /// `ADDRESS_STATE.origin`: Where the address has come from: 0 there is none, 1 static, 2 DHCP, 3 link-local.
+    pub const ADDRESS_STATE_ORIGIN: Field = Field { name: "origin", low: 0, width: 2, doc: "Where the address has come from: 0 there is none, 1 static, 2 DHCP, 3 link-local." };
+    /// `ADDRESS_STATE.state`: What is done about it: 0 nothing, 1 before the first probe, 2 probing, 3 pause after a conflict, 4 connections are being closed, 5 the rest of them is dropped.
+    pub const ADDRESS_STATE_STATE: Field = Field { name: "state", low: 4, width: 3, doc: "What is done about it: 0 nothing, 1 before the first probe, 2 probing, 3 pause after a conflict, 4 connections are being closed, 5 the rest of them is dropped." };
+    /// `ADDRESS_STATE.dhcp`: State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING.
+    pub const ADDRESS_STATE_DHCP: Field = Field { name: "dhcp", low: 8, width: 3, doc: "State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING." };
+    /// State of the address.
+    pub const ADDRESS_STATE: Register = Register { name: "ADDRESS_STATE", offset: 0x124, count: None, mode: Mode::Read, mask: 0x773, counter: false, fields: &[ADDRESS_STATE_ORIGIN, ADDRESS_STATE_STATE, ADDRESS_STATE_DHCP], doc: "State of the address." };
+    /// Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end.
+    pub const LEASE_LEFT: Register = Register { name: "LEASE_LEFT", offset: 0x128, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, fields: &[], doc: "Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end." };
+    /// Identifier of the DHCP server of the lease, or of the last one.
+    pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Identifier of the DHCP server of the lease, or of the last one." };
     /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
     pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
     /// Likewise, upper half.
@@ -387,8 +429,8 @@ pub mod device {
     pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "longer than the frame store accepts" };
     /// Ethernet or IPv4 destination of another station
     pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
-    /// to a multicast or broadcast Ethernet address, and not ARP
-    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "to a multicast or broadcast Ethernet address, and not ARP" };
+    /// to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer
+    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer" };
     /// with a VLAN tag
     pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a VLAN tag" };
     /// drop ipv6
@@ -647,6 +689,22 @@ pub mod device {
     pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
     /// an authorised client was silent for too long
     pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an authorised client was silent for too long" };
+    /// another host had, or wanted, the address in use or the one that was probed (RFC 5227)
+    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
+    /// an address in use was announced once more because of that
+    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an address in use was announced once more because of that" };
+    /// an address in use was given up: all connections were closed
+    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an address in use was given up: all connections were closed" };
+    /// DHCP: an ACK, of a new lease or of a renewal
+    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
+    /// DHCP: a lease has ended without a release
+    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: a lease has ended without a release" };
+    /// DHCP: a NAK
+    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: a NAK" };
+    /// DHCP: an answer that is not well formed, or lacks an option that it must have
+    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
+    /// DHCP: not for the current transaction, too many, or of no use in this state
+    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
 }
 
 /// Management port.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The device's IPv4 address: settings, status, and what passes between the DHCP client and the address control.
+package address_pkg;
+  import packet_pkg::*;
+
+  // Times of both are counted in ticks of 1/16 s.
+  localparam int unsigned TICKS = 16;                // in a second
+
+  // Where the address is to come from (ADDRESS_MODE). The fall-backs are used while no DHCP server answers.
+  typedef enum logic [1:0] {
+    MODE_STATIC,
+    MODE_DHCP,
+    MODE_DHCP_OR_STATIC,
+    MODE_DHCP_OR_LINK_LOCAL
+  } address_mode_e;
+
+  // Where it has come from.
+  typedef enum logic [1:0] {
+    ORIGIN_NONE,
+    ORIGIN_STATIC,
+    ORIGIN_DHCP,
+    ORIGIN_LINK_LOCAL
+  } address_origin_e;
+
+  typedef struct packed {
+    ipv4_addr_t ip;
+    logic [5:0] prefix_length;
+    ipv4_addr_t gateway;                             // 0: none
+  } address_t;
+
+  typedef struct packed {
+    address_mode_e mode;
+    logic          renew;                            // pulse: renew the lease now; begin again after a release
+    logic          give_up;                          // pulse: release the lease
+    address_t      fixed;                            // of the modes with a static address
+    logic [31:0]   seed;                             // of the random times and transaction ids; read in reset
+  } address_settings_t;
+
+  // Names of RFC 2131, 4.4; CHECKING: the address of an ACK is probed (RFC 5227).
+  typedef enum logic [2:0] {
+    DHCP_OFF,
+    DHCP_INIT,
+    DHCP_SELECTING,
+    DHCP_REQUESTING,
+    DHCP_CHECKING,
+    DHCP_BOUND,
+    DHCP_RENEWING,
+    DHCP_REBINDING
+  } dhcp_state_e;
+
+  typedef enum logic [2:0] {
+    ADDRESS_REST,                                    // nothing to do: there is an address, or none to be had
+    ADDRESS_WAIT,                                    // before the first probe
+    ADDRESS_PROBE,                                   // is somebody else using it?
+    ADDRESS_PAUSE,                                   // after a conflict
+    ADDRESS_LEAVE,                                   // the address in use is given up: connections are being closed
+    ADDRESS_ABANDON                                  // what is left of them is dropped
+  } address_state_e;
+
+  typedef struct packed {
+    address_origin_e origin;
+    address_state_e  state;
+    dhcp_state_e     dhcp;
+    logic [23:0]     lease_left;                     // seconds; all ones: for ever
+    ipv4_addr_t      server;                         // of the lease, or of the last one
+  } address_status_t;
+
+  // What the DHCP client has got. Valid from the ACK until the lease ends.
+  typedef struct packed {
+    logic     valid;
+    address_t address;
+  } lease_t;
+
+  // Events: one pulse each, counted by the control plane.
+  typedef struct packed {
+    logic conflict;                // another host had, or wanted, the address in use or the one that was probed (RFC 5227)
+    logic defended;                // an address in use was announced once more because of that
+    logic lost;                    // an address in use was given up: all connections were closed
+    logic lease;                   // DHCP: an ACK, of a new lease or of a renewal
+    logic lease_lost;              // DHCP: a lease has ended without a release
+    logic nak;                     // DHCP: a NAK
+    logic drop_malformed;          // DHCP: an answer that is not well formed, or lacks an option that it must have
+    logic drop_unexpected;         // DHCP: not for the current transaction, too many, or of no use in this state
+  } address_events_t;
+
+  // What the connections are told when the address goes.
+  typedef struct packed {
+    logic close;                                     // close all: peers get a DREQ
+    logic abandon;                                   // and do not wait for their answers any longer
+  } farewell_t;
+endpackage
