@@ -19,7 +19,7 @@ use nacelle_wire::MacAddr;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
-pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
+pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
     parse_cidr, parse_function, parse_image, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent,
     parse_seconds, parse_word,
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Watch a device on the wire: what it counts, how fast, and its queue pairs
     Top(TopArgs),
+    /// Serve what devices on the wire count to Prometheus, by HTTP
+    Export(ExportArgs),
     /// Say what an error code means, why it happens, and what to do
     Explain(ExplainArgs),
     /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload

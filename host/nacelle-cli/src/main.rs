@@ -16,6 +16,7 @@ mod describe;
 mod device;
 mod doctor;
 mod explain;
+mod export;
 mod failure;
 mod generate;
 mod hub;
@@ -62,6 +63,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::doctor(cli, args),
         Command::Bench(args) => bench::bench(cli, args),
         Command::Top(args) => top::top(cli, args),
+        Command::Export(args) => export::export(cli, args),
         Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
