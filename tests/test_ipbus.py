@@ -43,6 +43,13 @@ class Managed:
         counts = self.wire.json("stats", ADDRESS)["counters"]
         return {name.removeprefix("service_"): count for name, count in counts.items() if name.startswith("service_")}
 
+    def hub(self, *arguments: str) -> None:
+        """Starts a hub beside the device, and waits until it listens."""
+        hub = self.wire.start("hub", *arguments, before=self.namespace)
+        assert hub.stdout is not None
+        line = hub.stdout.readline()
+        assert "listens at 127.0.0.1:10203" in line, line
+
     def run(self, program: str) -> str:
         """Runs one of the programs."""
         command = [*self.namespace, sys.executable, str(PROGRAMS), program]
@@ -70,6 +77,23 @@ def test_uhal_works_with_a_login(wire: Wire, namespace: list[str]) -> None:
 def test_uhal_over_a_lossy_network(wire: Wire, namespace: list[str]) -> None:
     pytest.importorskip("uhal")
     Managed(wire, namespace, *LOSS).run("uhal_lossy")
+
+
+def test_uhal_by_a_hub_notices_no_loss(wire: Wire, namespace: list[str]) -> None:
+    pytest.importorskip("uhal")
+    device = Managed(wire, namespace, "--loss", "5")
+    device.hub("--timeout", "0.2")
+    device.run("uhal_hub_lossy")
+    counts = device.counters()
+    # Responses were lost, and asked for again.
+    assert counts["resent"] > 0 and counts["login"] == 2
+
+
+def test_a_hub_disconnects_who_is_silent(wire: Wire, namespace: list[str]) -> None:
+    pytest.importorskip("uhal")
+    device = Managed(wire, namespace)
+    device.hub("--silence", "1")
+    device.run("uhal_hub_silent")
 
 
 def test_each_packet_is_executed_once_whatever_is_lost(wire: Wire, namespace: list[str]) -> None:

@@ -21,8 +21,8 @@ use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
-    parse_cidr, parse_function, parse_image, parse_key, parse_line_rate, parse_mac, parse_number, parse_percent,
-    parse_seconds, parse_word,
+    parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate, parse_mac, parse_number,
+    parse_percent, parse_seconds, parse_word,
 };
 pub(crate) use way::{LinkArgs, WayArgs};
 
@@ -276,6 +276,9 @@ pub(crate) struct HubArgs {
     /// How long a device may take to answer before a packet counts as lost; after eight in a row the device counts as gone
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "0.05")]
     pub(crate) timeout: Duration,
+    /// How long a client may be silent before it is disconnected
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "600")]
+    pub(crate) silence: Duration,
 }
 
 #[derive(Debug, Subcommand)]
