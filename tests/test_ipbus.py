@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ADDRESS, ROOT, Wire
+from conftest import ADDRESS, NACELLE, ROOT, Wire
 from ipbus_programs import TOKEN
 
 pytestmark = [
@@ -49,6 +49,12 @@ class Managed:
         assert hub.stdout is not None
         line = hub.stdout.readline()
         assert "listens at 127.0.0.1:10203" in line, line
+
+    def config(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """`nacelle config` on a host of the device's network, on whose own wire there is no device."""
+        command = [*self.namespace, str(NACELLE), "--wire", str(self.wire.folder / "other"), "config", *arguments]
+        env = {**self.wire.environment, **(environment or {})}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
 
     def run(self, program: str) -> str:
         """Runs one of the programs."""
@@ -94,6 +100,56 @@ def test_a_hub_disconnects_who_is_silent(wire: Wire, namespace: list[str]) -> No
     device = Managed(wire, namespace)
     device.hub("--silence", "1")
     device.run("uhal_hub_silent")
+
+
+def test_config_by_way_of_the_network(wire: Wire, namespace: list[str]) -> None:
+    device = Managed(wire, namespace)
+    token = wire.folder / "token"
+    token.write_text("".join(f"{word:08x}" for word in TOKEN) + "\n")
+    token.chmod(0o600)
+    with_token = ("--token-file", str(token))
+
+    def good(*arguments: str, **more: dict[str, str]) -> str:
+        result = device.config(*arguments, **more)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def bad(code: int, words: str, *arguments: str, **more: dict[str, str]) -> None:
+        result = device.config(*arguments, **more)
+        assert result.returncode == code and words in result.stderr and "\ntry: " in result.stderr, result.stderr
+
+    # Without a token: what is public.
+    blocks = good("blocks", ADDRESS)
+    assert [line.split()[0] for line in blocks.splitlines()[1:4]] == ["device", "management", "socket0"]
+    assert good("get", f"{ADDRESS}:50001", "QPS").split()[-2:] == ["0x100", "256"]
+    bad(4, "register 0x00040 cannot be read without a token", "get", ADDRESS, "KEEPALIVE_MS")
+    bad(4, "register 0x00040 cannot be written without a token", "set", ADDRESS, "KEEPALIVE_MS", "5")
+    # With it: as by the local bus, but for what is its alone.
+    assert good("get", ADDRESS, "KEEPALIVE_MS", *with_token).split()[-1] == "30000"
+    good("set", ADDRESS, "KEEPALIVE_MS", "5000", *with_token)
+    good("set", ADDRESS, "EXTENSIONS", "0", environment={"NACELLE_TOKEN": token.read_text()})
+    local = wire.json("config", "get", "managed", "KEEPALIVE_MS", "EXTENSIONS")
+    assert [row["value"] for row in local] == [5000, 0]
+    bad(4, "register 0x000d0 cannot be read over the network", "get", ADDRESS, "CCI_PORT", *with_token)
+    listed = device.config("list", ADDRESS, "device", *with_token)
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert "KEEPALIVE_MS" in names and "service_login" in names and "CCI_PORT" not in names
+    assert "left out" in listed.stderr and " CCI_PORT CCI_SOURCE CCI_SOURCE_PREFIX CCI_SESSION" in listed.stderr
+    # Each command logs out: four that did not would take all places of the device.
+    for _ in range(6):
+        good("get", ADDRESS, "KEEPALIVE_MS", *with_token)
+    # What is wrong is said.
+    bad(4, "the token is not that of the device", "get", ADDRESS, "KEEPALIVE_MS", environment={"NACELLE_TOKEN": 8 * "0123"})
+    bad(2, "$NACELLE_TOKEN has no token", "get", ADDRESS, "QPS", environment={"NACELLE_TOKEN": "secret"})
+    bad(3, f"nothing at {ADDRESS}:50002 answers IPbus", "get", f"{ADDRESS}:50002", "QPS", "--timeout", "0.5")
+    bad(3, "cannot be reached", "get", "192.0.2.1", "QPS", "--timeout", "0.5")
+    token.chmod(0o644)
+    bad(2, "other users can read the token", "get", ADDRESS, "QPS", *with_token)
+    counts = device.counters()
+    assert counts["login_wrong"] == 1 and counts["login"] == 11, counts
+    device.write((CCI_TOKEN, 0), (CCI_TOKEN + 4, 0), (CCI_TOKEN + 8, 0), (CCI_TOKEN + 12, 0))
+    token.chmod(0o600)
+    bad(4, "a device without a token lets nobody in", "get", ADDRESS, "KEEPALIVE_MS", *with_token)
 
 
 def test_each_packet_is_executed_once_whatever_is_lost(wire: Wire, namespace: list[str]) -> None:

@@ -474,34 +474,47 @@ pub(crate) enum RegionCommand {
 pub(crate) enum ConfigCommand {
     /// Show the blocks of registers that the device has
     Blocks {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
     },
     /// Show each register of the device, or of one of its blocks, with its value
     List {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
         /// The block, as 'nacelle config blocks' names it
         block: Option<String>,
     },
     /// Show registers or fields of them
     Get {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
         /// As in KEEPALIVE_MS, socket0.JOBS, management.STATUS.error, management.RESULT[3] or 0x40
         #[arg(required = true)]
         name: Vec<String>,
     },
     /// Set a register or a field of it; the other fields keep their values
     Set {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
         /// The register, as for 'get'
         name: String,
         /// Its value, decimal or 0x…
         #[arg(value_parser = parse_word)]
         value: u32,
     },
+}
+
+/// A device with registers.
+#[derive(Debug, Args)]
+pub(crate) struct RegistersArgs {
+    /// The device's name or address on the wire; another address, or one with a port, is reached over the network by IPbus
+    pub(crate) device: String,
+    /// Over the network: log in with the token in this file, 32 hexadecimal digits [default: what $NACELLE_TOKEN has]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Over the network: fail when the device does not answer for so long
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_interval)]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]

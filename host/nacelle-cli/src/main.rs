@@ -28,6 +28,7 @@ mod output;
 mod ping;
 mod progress;
 mod regions;
+mod remote;
 mod run;
 mod save;
 mod top;
