@@ -16,5 +16,5 @@ mod session;
 
 pub use hub::{Hub, HubConfig};
 pub use remote::{Remote, RemoteError, Transaction};
-pub use server::{Bus, BusError, Permission, Server, ServerConfig, ServerCounters, SourceFilter};
+pub use server::{Budget, Bus, BusError, Permission, Server, ServerConfig, ServerCounters, SourceFilter};
 pub use session::{Session, SessionConfig, SessionError};
