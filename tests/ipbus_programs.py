@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that manage a device by IPbus, each in a process of its own, in the namespace of the TAP: python ipbus_programs.py NAME.
+"""Programs that manage a device by IPbus, each in a process of its own, in the namespace of the TAP: python ipbus_programs.py NAME KIND,
+where KIND is `rtl` or `soft`.
 
 Those that begin with `uhal` use CERN's client, unchanged; the others speak the protocol by themselves, to send what it never
 sends. Each ends with an exception if it does not find what it expects.
@@ -18,14 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "rtl" / "testing"))
-from nacelle_tb import ipbus
+from nacelle_tb import cci, ipbus
 
 DEVICE, PORT = "10.77.0.2", 50001
 HUB = "127.0.0.1:10203"
 TOKEN = [0x6E616365, 0x6C6C6520, 0x746F6B65, 0x6E212121]
 ID, VERSION = 0x4E41434C, 1
 # Word addresses.
-AT_ID, AT_SEED, AT_KEEPALIVE, AT_RATES, RATES, AT_LOGIN, AT_LOGOUT, AT_COUNTERS = 0x0, 0xD, 0x10, 0x28, 11, 0x3C, 0x40, 0x100
+AT_ID, AT_SEED, AT_KEEPALIVE, AT_RATES, RATES, AT_LOGIN, AT_LOGOUT = 0x0, 0xD, 0x10, 0x28, 11, 0x3C, 0x40
+# What differs: which counters there are side by side, and after how long without traffic a connection is probed.
+SOFT = sys.argv[2:] == ["soft"]
+AT_COUNTERS, COUNTERS = (cci.address("service_rx_message") // 4, 2) if SOFT else (0x100, 100)
+KEEPALIVE = 5000 if SOFT else 30000
 TABLE = f"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <node id="nacelle">
   <node id="ID" address="{AT_ID:#x}" permission="r"/>
@@ -38,7 +43,7 @@ TABLE = f"""<?xml version="1.0" encoding="ISO-8859-1"?>
   <node id="RATES" address="{AT_RATES:#x}" mode="incremental" size="{RATES}"/>
   <node id="CCI_LOGIN" address="{AT_LOGIN:#x}" mode="non-incremental" size="4" permission="w"/>
   <node id="CCI_LOGOUT" address="{AT_LOGOUT:#x}" permission="w"/>
-  <node id="COUNTERS" address="{AT_COUNTERS:#x}" mode="incremental" size="100" permission="r"/>
+  <node id="COUNTERS" address="{AT_COUNTERS:#x}" mode="incremental" size="{COUNTERS}" permission="r"/>
 </node>
 """
 # Settings that take every value of these bits, and the bits (docs/reference/registers.md).
@@ -105,7 +110,7 @@ def uhal_work() -> None:
     node("KEEPALIVE_MS").write(0x1234)
     whole, low = node("KEEPALIVE_MS").read(), node("KEEPALIVE_MS.LOW").read()
     device.dispatch()
-    assert int(before) == 30000 and int(whole) == 0x1234 and int(low) == 0x34
+    assert int(before) == KEEPALIVE and int(whole) == 0x1234 and int(low) == 0x34
     node("KEEPALIVE_MS.HIGH").write(0x56)  # a read-modify-write
     device.dispatch()
     bits = device.getClient().rmw_bits(AT_KEEPALIVE, 0xFF00, 0x78)
@@ -121,7 +126,7 @@ def uhal_work() -> None:
         device.dispatch()
         assert list(block) == values
     same = device.getClient().readBlock(AT_KEEPALIVE, 255, uhal.BlockReadWriteMode.NON_INCREMENTAL)
-    counters = node("COUNTERS").readBlock(100)
+    counters = node("COUNTERS").readBlock(COUNTERS)
     device.dispatch()
     assert set(same) == {0x5688} and counters[0] > 0
     # More than a packet, more than one at once.

@@ -157,7 +157,14 @@ where
         let targets: Vec<(String, Target)> = found.targets().filter(|(_, target)| target.readable()).collect();
         let addresses: Vec<u32> = targets.iter().map(|(_, target)| target.address).collect();
         let mut values = Vec::with_capacity(addresses.len());
-        read_allowed(registers, &addresses, &mut values)?;
+        match registers.read_all(&addresses) {
+            Ok(words) => values.extend(words.into_iter().map(Some)),
+            Err(error) => {
+                // Some cannot be read; or the device does not answer, which its first register tells.
+                registers.read(found.address).map_err(|_| Failure::from(error))?;
+                read_allowed(registers, &addresses, &mut values)?;
+            }
+        }
         let full = |name: String| if found.address == 0 { name } else { format!("{block}.{name}") };
         for ((name, target), word) in targets.into_iter().zip(values) {
             match word {
@@ -168,12 +175,12 @@ where
     }
     show(cli, &rows)?;
     if !refused.is_empty() {
-        eprintln!("left out, for this client may not read them: {}", refused.join(" "));
+        eprintln!("left out, as the device has none such, or not for this client: {}", refused.join(" "));
     }
     Ok(())
 }
 
-/// Reads those of many registers that the device lets this client read. The device ends at the first that it refuses: halves are tried.
+/// Reads those of many registers that the device has, and lets this client read. It ends at the first other one: halves are tried.
 fn read_allowed<R: Registers>(
     registers: &mut R,
     addresses: &[u32],
@@ -184,7 +191,7 @@ where
 {
     match registers.read_all(addresses).map_err(Failure::from) {
         Ok(words) => values.extend(words.into_iter().map(Some)),
-        Err(failure) if !failure.is_refused() => return Err(failure),
+        Err(failure) if !failure.is_answer() => return Err(failure),
         Err(_) if addresses.len() == 1 => values.push(None),
         Err(_) => {
             let (first, second) = addresses.split_at(addresses.len() / 2);

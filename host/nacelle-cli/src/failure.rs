@@ -73,9 +73,9 @@ impl Failure {
         Self { code: name(code), message: message.into(), hint: hint.into(), exit_code: code.exit_code() }
     }
 
-    /// Whether the device has refused what was asked of it.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.code == name(ErrorCode::Refused)
+    /// Whether the device has answered, in place of doing what it was asked.
+    pub(crate) fn is_answer(&self) -> bool {
+        [ErrorCode::Refused, ErrorCode::Management].map(name).contains(&self.code)
     }
 
     /// What is asked for needs a terminal.

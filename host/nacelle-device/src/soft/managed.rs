@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use nacelle_manage::{
     Access as RegisterAccess, Bytes, Completion as Done, ConnectionState, Digest, KernelSocket, MAX_MESSAGE,
     MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Progress, QpState, QueuePair, QueuePairCounters, Refusal, Reset,
-    Work, access_names,
+    Work, access, access_names,
 };
 use nacelle_roce::{
     Access, Completion, ConnId, ConnInfo, ConnStats, ConnectFailure, ConnectOptions, RecvWr, Region, Scope, SendWr,
@@ -18,6 +18,7 @@ use nacelle_wire::mrsp::ReturnCode;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
+use super::registers::LocalBus;
 use super::session::At;
 
 /// Connections that management has at a time.
@@ -372,7 +373,7 @@ impl Manage for SoftEngine {
         Ok(())
     }
 
-    fn registers(&mut self, _accesses: &[RegisterAccess]) -> Result<Vec<u32>, Refusal> {
-        Err(Refusal("a software device has no registers".into()))
+    fn registers(&mut self, accesses: &[RegisterAccess]) -> Result<Vec<u32>, Refusal> {
+        access(&mut LocalBus(self), accesses)
     }
 }

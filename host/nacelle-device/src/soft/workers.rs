@@ -187,6 +187,16 @@ impl Workers {
         [("running", running.into()), ("waiting", waiting.into()), timeouts, ("lost", lost as u64)]
     }
 
+    /// Time that a kernel has.
+    pub(super) fn time(&self) -> Option<Duration> {
+        self.limits.time
+    }
+
+    /// Gives the kernels of calls from now on so much time.
+    pub(super) fn set_time(&mut self, time: Option<Duration>) {
+        self.limits.time = time;
+    }
+
     /// Kernels that run, and calls that wait for a thread.
     pub(super) fn load(&self) -> (u32, u32) {
         (self.running.len() as u32, self.waiting.len() as u32)
