@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that manage a device by IPbus, each in a process of its own, in the namespace of the TAP: python ipbus_programs.py NAME KIND,
-where KIND is `rtl` or `soft`.
+"""Programs that manage a device by IPbus, each in a process of its own, in the namespace of the TAP:
+python ipbus_programs.py NAME KIND, where KIND is `rtl` or `soft`.
 
 Those that begin with `uhal` use CERN's client, unchanged; the others speak the protocol by themselves, to send what it never
 sends. Each ends with an exception if it does not find what it expects.

@@ -236,3 +236,104 @@ impl<'a> Request<'a> {
         frame
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nacelle_wire::MacAddr;
+
+    use super::*;
+    use crate::{FrameEngine, Identity, SoftConfig};
+
+    const OWN: Identity =
+        Identity { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 77, 0, 2), prefix_len: 16, gateway: None };
+    const PEER: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 77, 0, 9));
+
+    fn engine() -> SoftEngine {
+        let mut engine = SoftEngine::new(SoftConfig { workers: 1, memory_bytes: 1 << 20, ..SoftConfig::default() });
+        engine.configure(&OWN, 1).unwrap();
+        engine
+    }
+
+    /// A frame with the words of a packet, to this MAC address, address and port.
+    fn frame(mac: MacAddr, ip: Ipv4Addr, port: u16, words: &[u32]) -> Vec<u8> {
+        let payload: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        // As an answer to a request of the other side.
+        let udp = UdpHeader { src_port: port.into(), dst_port: 7777.into(), length: 0.into(), checksum: 0.into() };
+        let ethernet = EthernetHeader::new(PEER.0, mac, ETHERTYPE_IPV4);
+        let request = Request { ethernet, ip: Ipv4Header::new(ip, PEER.1, PROTOCOL_UDP), udp, payload: &[] };
+        request.answer(&payload)
+    }
+
+    /// Words of the next frame that is sent.
+    fn sent(engine: &mut SoftEngine) -> Option<Vec<u32>> {
+        let mut buffer = [0; 4096];
+        let (length, _) = engine.pull(&mut buffer)?;
+        let request = Request::parse(&buffer[..length], 7777)?;
+        assert_eq!((request.ethernet.dst, request.ip.dst(), request.ip.src()), (PEER.0, PEER.1, OWN.ip));
+        Some(request.payload.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect())
+    }
+
+    /// A control packet that reads TYPE.
+    const READ: [u32; 3] = [0x2000_00f0, 0x2000_010f, 0];
+
+    #[test]
+    fn datagrams_to_the_device_and_its_port_are_answered() {
+        let mut engine = engine();
+        engine.push(&frame(OWN.mac, OWN.ip, 50001, &READ)).unwrap();
+        assert_eq!(sent(&mut engine), Some(vec![READ[0], READ[1] & !0xf, u32::from_be_bytes(*b"NACL")]));
+        let other_mac = MacAddr([2, 0, 0, 0, 0, 3]);
+        let mut checksum = frame(OWN.mac, OWN.ip, 50001, &READ);
+        checksum[PORT_AT + 5] = 1;
+        for wrong in [
+            frame(other_mac, OWN.ip, 50001, &READ),
+            frame(OWN.mac, Ipv4Addr::new(10, 77, 0, 3), 50001, &READ),
+            frame(OWN.mac, OWN.ip, 50002, &READ),
+            checksum,
+        ] {
+            engine.push(&wrong).unwrap();
+            assert_eq!(sent(&mut engine), None);
+        }
+        assert_eq!(engine.services.counters()[0], ("rx_message", 1));
+        engine.write_register(&device::CCI_PORT, 0).unwrap();
+        engine.push(&frame(OWN.mac, OWN.ip, 50001, &READ)).unwrap();
+        assert_eq!(sent(&mut engine), None);
+        engine.write_register(&device::CCI_PORT, 50002).unwrap();
+        engine.push(&frame(OWN.mac, OWN.ip, 50002, &READ)).unwrap();
+        assert!(sent(&mut engine).is_some());
+    }
+
+    #[test]
+    fn answers_that_wait_are_bounded() {
+        let mut engine = engine();
+        engine.services.server.config_mut().strangers.pause = Duration::ZERO;
+        for _ in 0..MAX_FRAMES + 5 {
+            engine.push(&frame(OWN.mac, OWN.ip, 50001, &READ)).unwrap();
+        }
+        assert_eq!(engine.services.drop_room, 5);
+        assert_eq!((0..).map_while(|_| sent(&mut engine)).count(), MAX_FRAMES);
+    }
+
+    /// Each register of the map: the network has no more than the local bus, and nothing that it may not have.
+    #[test]
+    fn every_register_is_kept_as_the_map_says() {
+        let mut engine = engine();
+        let mut readable = 0;
+        for register in device::BLOCK.registers {
+            let address = register.at(device::BASE);
+            let local = engine.read_register(register).is_some();
+            let bus = NetworkBus { counters: engine.services.counters(), engine: &mut engine };
+            let permission = bus.permission(address, false);
+            assert_eq!(permission == Permission::Public, register.readable() && register.reader == Who::Anybody);
+            assert_ne!(bus.permission(address, true), Permission::Public, "{}", register.name);
+            readable += usize::from(local && permission != Permission::Local);
+        }
+        assert!(readable > 50, "{readable}");
+        let words = [device::CCI_TOKEN_0, device::CCI_TOKEN_1, device::CCI_TOKEN_2, device::CCI_TOKEN_3];
+        for register in words {
+            engine.write_register(&register, 7).unwrap();
+            assert_eq!(engine.read_register(&register), None, "{}", register.name);
+            let bus = NetworkBus { counters: engine.services.counters(), engine: &mut engine };
+            assert_eq!(bus.permission(register.at(device::BASE), true), Permission::Local);
+        }
+    }
+}
