@@ -89,7 +89,7 @@ test-long: soak cluster interop mutate  ## what make test has no time for: soak,
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) tools/coverage.py
 
-test-management: setup-test setup-demo  ## registers over the network, and DHCP: units, then CERN's uhal and dnsmasq with the simulated device behind a TAP (root)
+test-management: setup-test setup-demo  ## registers over the network, and DHCP: units, then uhal and dnsmasq with devices behind a TAP (root)
 	@$(PYTHON) sim/build.py --data-w 64
 	@cd host && $(CARGO) build --release -p nacelle-cli
 	@$(PYTHON) -m pytest -q -n 2 rtl/services rtl/control

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that manage a device by IPbus, each in a process of its own, in the namespace of the TAP: python ipbus_programs.py NAME.
+"""Programs that manage a device by IPbus, each in a process of its own, in the namespace of the TAP:
+python ipbus_programs.py NAME KIND, where KIND is `rtl` or `soft`.
 
 Those that begin with `uhal` use CERN's client, unchanged; the others speak the protocol by themselves, to send what it never
 sends. Each ends with an exception if it does not find what it expects.
@@ -18,13 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "rtl" / "testing"))
-from nacelle_tb import ipbus
+from nacelle_tb import cci, ipbus
 
 DEVICE, PORT = "10.77.0.2", 50001
+HUB = "127.0.0.1:10203"
 TOKEN = [0x6E616365, 0x6C6C6520, 0x746F6B65, 0x6E212121]
 ID, VERSION = 0x4E41434C, 1
 # Word addresses.
-AT_ID, AT_SEED, AT_KEEPALIVE, AT_RATES, RATES, AT_LOGIN, AT_LOGOUT, AT_COUNTERS = 0x0, 0xD, 0x10, 0x28, 11, 0x3C, 0x40, 0x100
+AT_ID, AT_SEED, AT_KEEPALIVE, AT_RATES, RATES, AT_LOGIN, AT_LOGOUT = 0x0, 0xD, 0x10, 0x28, 11, 0x3C, 0x40
+# What differs: which counters there are side by side, and after how long without traffic a connection is probed.
+SOFT = sys.argv[2:] == ["soft"]
+AT_COUNTERS, COUNTERS = (cci.address("service_rx_message") // 4, 2) if SOFT else (0x100, 100)
+KEEPALIVE = 5000 if SOFT else 30000
 TABLE = f"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <node id="nacelle">
   <node id="ID" address="{AT_ID:#x}" permission="r"/>
@@ -37,7 +43,7 @@ TABLE = f"""<?xml version="1.0" encoding="ISO-8859-1"?>
   <node id="RATES" address="{AT_RATES:#x}" mode="incremental" size="{RATES}"/>
   <node id="CCI_LOGIN" address="{AT_LOGIN:#x}" mode="non-incremental" size="4" permission="w"/>
   <node id="CCI_LOGOUT" address="{AT_LOGOUT:#x}" permission="w"/>
-  <node id="COUNTERS" address="{AT_COUNTERS:#x}" mode="incremental" size="100" permission="r"/>
+  <node id="COUNTERS" address="{AT_COUNTERS:#x}" mode="incremental" size="{COUNTERS}" permission="r"/>
 </node>
 """
 # Settings that take every value of these bits, and the bits (docs/reference/registers.md).
@@ -47,14 +53,15 @@ RATE_BITS = [0xFFFFF, 0xFFFF, 0xFFFF, 0xFFFFFF, 0xFFFF, 0xF, 0x7F, 0xFFFFF, 0xFF
 # ---- uhal ----
 
 
-def hardware(timeout_ms: int = 2000):  # noqa: ANN201 - uhal has no types
-    """The device by the stock client."""
+def hardware(timeout_ms: int = 2000, *, by_hub: bool = False):  # noqa: ANN201 - uhal has no types
+    """The device by the stock client: directly, or by way of a hub on this host."""
     import uhal
 
     uhal.setLogLevelTo(uhal.LogLevel.FATAL)
     with tempfile.NamedTemporaryFile("w", suffix=".xml", delete=False) as table:
         table.write(TABLE)
-    device = uhal.getDevice("nacelle", f"ipbusudp-2.0://{DEVICE}:{PORT}", f"file://{table.name}")
+    way = f"chtcp-2.0://{HUB}?target={DEVICE}:{PORT}" if by_hub else f"ipbusudp-2.0://{DEVICE}:{PORT}"
+    device = uhal.getDevice("nacelle", way, f"file://{table.name}")
     device.setTimeoutPeriod(timeout_ms)
     return device
 
@@ -103,7 +110,7 @@ def uhal_work() -> None:
     node("KEEPALIVE_MS").write(0x1234)
     whole, low = node("KEEPALIVE_MS").read(), node("KEEPALIVE_MS.LOW").read()
     device.dispatch()
-    assert int(before) == 30000 and int(whole) == 0x1234 and int(low) == 0x34
+    assert int(before) == KEEPALIVE and int(whole) == 0x1234 and int(low) == 0x34
     node("KEEPALIVE_MS.HIGH").write(0x56)  # a read-modify-write
     device.dispatch()
     bits = device.getClient().rmw_bits(AT_KEEPALIVE, 0xFF00, 0x78)
@@ -119,7 +126,7 @@ def uhal_work() -> None:
         device.dispatch()
         assert list(block) == values
     same = device.getClient().readBlock(AT_KEEPALIVE, 255, uhal.BlockReadWriteMode.NON_INCREMENTAL)
-    counters = node("COUNTERS").readBlock(100)
+    counters = node("COUNTERS").readBlock(COUNTERS)
     device.dispatch()
     assert set(same) == {0x5688} and counters[0] > 0
     # More than a packet, more than one at once.
@@ -165,6 +172,59 @@ def uhal_lossy() -> None:
             authorised = False
             time.sleep(0.3)
     print(f"{done} done, {failed} failed")
+
+
+def uhal_hub_lossy() -> None:
+    """By way of a hub the stock client notices nothing of a network that loses packets: each access is done, and done once. The hub
+    has a session for each client: the login of one is not that of another."""
+    import uhal
+
+    clients = [hardware(20_000, by_hub=True) for _ in range(2)]
+    for device in clients:
+        log_in(device)
+    clients[0].getNode("KEEPALIVE_MS").write(0)
+    clients[0].dispatch()
+    rounds = 40
+    for _ in range(rounds):
+        for device in clients:
+            # Several packets under way: each block is one.
+            sums = []
+            for _ in range(3):
+                sums.append(device.getClient().rmw_sum(AT_KEEPALIVE, 1))
+                device.getClient().readBlock(AT_KEEPALIVE, 250, uhal.BlockReadWriteMode.NON_INCREMENTAL)
+            device.dispatch()
+            assert [int(one) - int(sums[0]) for one in sums] == [0, 1, 2]
+    total = clients[1].getNode("KEEPALIVE_MS").read()
+    clients[1].dispatch()
+    assert int(total) == 6 * rounds, int(total)
+    stranger = hardware(20_000, by_hub=True)
+    ident = stranger.getNode("ID").read()
+    stranger.dispatch()
+    assert int(ident) == ID
+    assert "bus error" in fails(lambda: stranger.getNode("KEEPALIVE_MS").write(1), stranger)
+
+
+def uhal_hub_silent() -> None:
+    """A client that the hub has disconnected for its silence connects again by itself, and has to log in again."""
+    import uhal
+
+    device = hardware(20_000, by_hub=True)
+    log_in(device)
+    device.getNode("KEEPALIVE_MS").write(7)
+    device.dispatch()
+    time.sleep(2.5)
+    for attempt in range(2):
+        try:
+            ident = device.getNode("ID").read()
+            device.dispatch()
+            assert int(ident) == ID
+            break
+        except uhal.exception:
+            assert attempt == 0, "it does not come back"
+    assert "bus error" in fails(lambda: device.getNode("KEEPALIVE_MS").write(8), device)
+    log_in(device)
+    device.getNode("KEEPALIVE_MS").write(9)
+    device.dispatch()
 
 
 # ---- by itself ----

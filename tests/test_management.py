@@ -293,11 +293,32 @@ def test_registers_by_name(wire: Wire) -> None:
     assert get("IP") == [0x0A4D0002]
 
 
-def test_a_device_without_registers_says_so(wire: Wire) -> None:
-    wire.device("--soft", "--name", "own")
-    for arguments in (("blocks", "own"), ("get", "own", "IP")):
+def test_the_software_device_has_those_registers_that_mean_something_there(wire: Wire) -> None:
+    wire.device("--soft", "--name", "own", "--memory", "64", "--kernel-time", "1234")
+    assert [block["name"] for block in wire.json("config", "blocks", "own")] == ["device"]
+    names = ("IP", "PREFIX_LEN", "DRAM_BYTES_LO", "KERNEL_TIMEOUT_MS", "RPG_AI_RATE", "DATA_W")
+    found = [row["value"] for row in wire.json("config", "get", "own", *names)]
+    assert found == [0x0A4D0002, 16, 64 << 20, 1234, 40, 0]
+    # What is set is what the device works with.
+    assert wire.run("config", "set", "own", "RPG_AI_RATE", "77").returncode == 0
+    assert wire.json("config", "get", "own", "RPG_AI_RATE")[0]["value"] == 77
+    assert wire.run("config", "set", "own", "MEMORY_PER_CALLER", "4").returncode == 0
+    (wire.folder / "big").write_bytes(bytes(100_000))
+    call = wire.run("run", "increment", "--device", "own", "big", "-o", "out")
+    assert call.returncode == 4, call.stderr
+    assert wire.run("config", "set", "own", "MEMORY_PER_CALLER", "0").returncode == 0
+    call = wire.run("run", "increment", "--device", "own", "big", "-o", "out")
+    assert call.returncode == 0, call.stderr
+    for arguments, said in [
+        (("get", "own", "MRS"), "no register at 0x0006c that can be read"),
+        (("set", "own", "IP", "1"), "no register at 0x00028 that can be written"),
+        (("get", "own", "0x1000"), "no register at 0x01000"),
+    ]:
         result = wire.run("config", *arguments)
-        assert result.returncode != 0 and "no registers" in result.stderr, result.stderr
+        assert result.returncode != 0 and said in result.stderr, result.stderr
+    listed = wire.run("config", "list", "own")
+    assert listed.returncode == 0 and "\nKEEPALIVE_MS " in listed.stdout and "service_login " in listed.stdout, listed.stderr
+    assert "left out" in listed.stderr and " MRS " in listed.stderr and " MRS " not in listed.stdout
 
 
 def test_bad_arguments_are_told(wire: Wire, device: str) -> None:

@@ -93,6 +93,14 @@ def test_missing_tools_are_named_with_the_command(machine: Machine, manager: str
     assert set(packages) <= set(line.split())
 
 
+@pytest.mark.parametrize(("manager", "package"), [("dnf", "golang-github-prometheus"), ("pacman", "prometheus")])
+def test_the_checker_of_metrics_is_asked_for_by_its_package(machine: Machine, manager: str, package: str) -> None:
+    machine.tool(manager)
+    assert f"(promtool): package {package}\n" in machine.run("check", "test").stderr
+    machine.tool("promtool")
+    assert "promtool" not in machine.run("check", "test").stderr
+
+
 def test_what_is_there_is_not_asked_for(machine: Machine) -> None:
     machine.complete()
     machine.tool("dnf")

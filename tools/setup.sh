@@ -48,6 +48,7 @@ need() {
 }
 header() { printf '#include <%s>\n' "$1" | g++ -E -x c++ - >/dev/null 2>&1; }
 python_can() { python3 -c "$1" >/dev/null 2>&1; }
+metrics_checker() { has promtool || [ -x build/tools/promtool ]; }
 sanitizer() { has gcc && [ "$(gcc -print-file-name="$1")" != "$1" ]; }
 python_library='import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var("INSTSONAME"))'
 
@@ -82,6 +83,8 @@ if [ "$scope" = test ]; then
     sanitizer libasan.so || need "GCC's address sanitizer" gcc libasan gcc-libs
     sanitizer libubsan.so || need "GCC's sanitizer of undefined behaviour" gcc libubsan gcc-libs
     python_can "$python_library" || need "Python as a library" libpython3-dev python3-libs python
+    # Elsewhere the package starts nothing; on Debian see below.
+    [ "$manager" = apt-get ] || metrics_checker || need "Prometheus' checker (promtool)" prometheus golang-github-prometheus prometheus
 fi
 if [ "$scope" = interop ]; then
     has qemu-system-x86_64 || need QEMU qemu-system-x86 qemu-system-x86 qemu-system-x86
@@ -151,6 +154,16 @@ if ! rust_ok; then
         echo "Run 'rustup default stable && rustup update stable' (see https://rustup.rs), then try again." >&2
         exit 1
     }
+fi
+
+if [ "$scope" = test ] && [ "$manager" = apt-get ] && ! metrics_checker; then
+    if [ "$only_check" = yes ]; then
+        echo "Missing: Prometheus' checker (promtool); tools/setup.sh test takes it out of the package prometheus." >&2
+        exit 1
+    fi
+    say "taking promtool out of the package prometheus"
+    [ "$updated" = yes ] || update_apt
+    sh tools/get_promtool.sh
 fi
 
 # ---- Python packages ----

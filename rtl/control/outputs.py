@@ -122,7 +122,7 @@ def rust(entries: Sequence[MapEntry], comment: str) -> str:
         f"// {comment}",
         "//! Every register block that is known here.",
         "",
-        "use super::{Block, Field, Mode, Register};",
+        "use super::{Block, Field, Mode, Register, Who};",
         "",
         "/// All blocks.",
         f"pub const BLOCKS: &[Block] = &[{', '.join(f'{entry.block.name}::BLOCK' for entry in entries)}];",
@@ -175,11 +175,13 @@ def _rust_block(entry: MapEntry) -> list[str]:
             f"    /// {register.doc}",
             f"    pub const {register.name.upper()}: Register = Register {{ name: {_text(register.name)},"
             f" offset: {register.offset:#x}, count: {count}, mode: Mode::{_RUST_ACCESS[register.access]}, mask: {register.mask:#x},"
-            f" counter: {'true' if register.group else 'false'}, fields: &[{members}], doc: {_text(register.doc)} }};",
+            f" counter: {'true' if register.group else 'false'}, reader: Who::{_RUST_WHO[register.read_level]},"
+            f" writer: Who::{_RUST_WHO[register.write_level]}, fields: &[{members}], doc: {_text(register.doc)} }};",
         ]
     return [*lines, "}"]
 
 
+_RUST_WHO = ("Anybody", "Authorised", "Nobody")  # by Level
 _RUST_ACCESS = {"r": "Read", "w": "Write", "rw": "ReadWrite"}
 
 

@@ -20,10 +20,10 @@ use nacelle_wire::admission::Token;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
-pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, TopArgs};
+pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
-    parse_cidr, parse_function, parse_image, parse_key, parse_line_rate, parse_mac, parse_network, parse_number,
-    parse_percent, parse_seconds, parse_token_file, parse_word,
+    parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate, parse_mac, parse_network,
+    parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
 };
 pub(crate) use way::{LinkArgs, WayArgs};
 
@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Watch a device on the wire: what it counts, how fast, and its queue pairs
     Top(TopArgs),
+    /// Serve what devices on the wire count to Prometheus, by HTTP
+    Export(ExportArgs),
     /// Say what an error code means, why it happens, and what to do
     Explain(ExplainArgs),
     /// Send echo requests to a device: ICMP, or by UDP an RDMA WRITE without payload
@@ -308,6 +310,9 @@ pub(crate) struct HubArgs {
     /// How long a device may take to answer before a packet counts as lost; after eight in a row the device counts as gone
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "0.05")]
     pub(crate) timeout: Duration,
+    /// How long a client may be silent before it is disconnected
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "600")]
+    pub(crate) silence: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -568,34 +573,47 @@ pub(crate) struct AddArgs {
 pub(crate) enum ConfigCommand {
     /// Show the blocks of registers that the device has
     Blocks {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
     },
     /// Show each register of the device, or of one of its blocks, with its value
     List {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
         /// The block, as 'nacelle config blocks' names it
         block: Option<String>,
     },
     /// Show registers or fields of them
     Get {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
         /// As in KEEPALIVE_MS, socket0.JOBS, management.STATUS.error, management.RESULT[3] or 0x40
         #[arg(required = true)]
         name: Vec<String>,
     },
     /// Set a register or a field of it; the other fields keep their values
     Set {
-        /// The device's name or address
-        device: String,
+        #[command(flatten)]
+        at: RegistersArgs,
         /// The register, as for 'get'
         name: String,
         /// Its value, decimal or 0x…
         #[arg(value_parser = parse_word)]
         value: u32,
     },
+}
+
+/// A device with registers.
+#[derive(Debug, Args)]
+pub(crate) struct RegistersArgs {
+    /// The device's name or address on the wire; another address, or one with a port, is reached over the network by IPbus
+    pub(crate) device: String,
+    /// Over the network: log in with the token in this file, 32 hexadecimal digits [default: what $NACELLE_TOKEN has]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Over the network: fail when the device does not answer for so long
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_interval)]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]

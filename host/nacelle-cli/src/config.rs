@@ -1,21 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nacelle config`: the registers of a device by name.
 
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
+
 use nacelle_manage::map::{Chain, ChainError, Found, NameError, Target};
-use nacelle_manage::{Error, Registers};
+use nacelle_manage::{Registers, discover};
+use nacelle_wire::ipbus;
 use serde::{Serialize, Serializer};
 
-use crate::args::{Cli, ConfigCommand};
+use crate::args::{Cli, ConfigCommand, RegistersArgs};
 use crate::failure::Failure;
 use crate::manage::control;
 use crate::output::{print, print_json, table};
+use crate::remote::{RemoteRegisters, Token};
 
 pub(crate) fn config(cli: &Cli, command: &ConfigCommand) -> Result<(), Failure> {
-    let (ConfigCommand::Blocks { device }
-    | ConfigCommand::List { device, .. }
-    | ConfigCommand::Get { device, .. }
-    | ConfigCommand::Set { device, .. }) = command;
-    let registers = &mut control(cli, device)?;
+    let (ConfigCommand::Blocks { at }
+    | ConfigCommand::List { at, .. }
+    | ConfigCommand::Get { at, .. }
+    | ConfigCommand::Set { at, .. }) = command;
+    let RegistersArgs { device, token_file, timeout } = at;
+    match over_network(cli, device)? {
+        Some(address) => {
+            let token = Token::find(token_file.as_deref())?;
+            act(cli, &mut RemoteRegisters::connect(address, *timeout, token.as_ref())?, command)
+        }
+        None => act(cli, &mut control(cli, device)?, command),
+    }
+}
+
+/// Where IPbus reaches the device: it is named by an address and a port, or by an address that no device on the wire has.
+fn over_network(cli: &Cli, device: &str) -> Result<Option<SocketAddr>, Failure> {
+    if let Ok(address) = device.parse() {
+        return Ok(Some(address));
+    }
+    let Ok(ip) = device.parse::<IpAddr>() else { return Ok(None) };
+    let known = discover::published(&cli.wire()?).iter().any(|one| one.ip == ip);
+    Ok((!known).then_some((ip, ipbus::PORT).into()))
+}
+
+fn act<R: Registers>(cli: &Cli, registers: &mut R, command: &ConfigCommand) -> Result<(), Failure>
+where
+    Failure: From<R::Error>,
+    R::Error: Display,
+{
     let blocks = Chain::new(registers).collect::<Result<Vec<_>, _>>().map_err(no_chain)?;
     match command {
         ConfigCommand::Blocks { .. } => show_blocks(cli, &blocks),
@@ -25,10 +54,13 @@ pub(crate) fn config(cli: &Cli, command: &ConfigCommand) -> Result<(), Failure> 
     }
 }
 
-fn no_chain(error: ChainError<Error>) -> Failure {
+fn no_chain<E: Display>(error: ChainError<E>) -> Failure
+where
+    Failure: From<E>,
+{
     match error {
         // A device without registers, or one that does not answer.
-        ChainError::Access { address: 0, error } => error.into(),
+        ChainError::Access { error, .. } => error.into(),
         error => Failure::check(error.to_string()),
     }
 }
@@ -119,16 +151,55 @@ where
     if let (Some(only), []) = (only, &wanted[..]) {
         return Err(NameError::block(blocks, only).into());
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut refused) = (Vec::new(), Vec::new());
     for found in wanted {
         let Some(block) = found.name(blocks) else { continue };
         let targets: Vec<(String, Target)> = found.targets().filter(|(_, target)| target.readable()).collect();
         let addresses: Vec<u32> = targets.iter().map(|(_, target)| target.address).collect();
-        let values = registers.read_all(&addresses)?;
+        let mut values = Vec::with_capacity(addresses.len());
+        match registers.read_all(&addresses) {
+            Ok(words) => values.extend(words.into_iter().map(Some)),
+            Err(error) => {
+                // Some cannot be read; or the device does not answer, which its first register tells.
+                registers.read(found.address).map_err(|_| Failure::from(error))?;
+                read_allowed(registers, &addresses, &mut values)?;
+            }
+        }
         let full = |name: String| if found.address == 0 { name } else { format!("{block}.{name}") };
-        rows.extend(targets.into_iter().zip(values).map(|((name, target), word)| Row::new(full(name), &target, word)));
+        for ((name, target), word) in targets.into_iter().zip(values) {
+            match word {
+                Some(word) => rows.push(Row::new(full(name), &target, word)),
+                None => refused.push(full(name)),
+            }
+        }
     }
-    show(cli, &rows)
+    show(cli, &rows)?;
+    if !refused.is_empty() {
+        eprintln!("left out, as the device has none such, or not for this client: {}", refused.join(" "));
+    }
+    Ok(())
+}
+
+/// Reads those of many registers that the device has, and lets this client read. It ends at the first other one: halves are tried.
+fn read_allowed<R: Registers>(
+    registers: &mut R,
+    addresses: &[u32],
+    values: &mut Vec<Option<u32>>,
+) -> Result<(), Failure>
+where
+    Failure: From<R::Error>,
+{
+    match registers.read_all(addresses).map_err(Failure::from) {
+        Ok(words) => values.extend(words.into_iter().map(Some)),
+        Err(failure) if !failure.is_answer() => return Err(failure),
+        Err(_) if addresses.len() == 1 => values.push(None),
+        Err(_) => {
+            let (first, second) = addresses.split_at(addresses.len() / 2);
+            read_allowed(registers, first, values)?;
+            read_allowed(registers, second, values)?;
+        }
+    }
+    Ok(())
 }
 
 fn get<R: Registers>(cli: &Cli, registers: &mut R, blocks: &[Found], names: &[String]) -> Result<(), Failure>

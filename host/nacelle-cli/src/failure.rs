@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a command fails: a sentence, what to try, and an exit code.
 
+use std::fmt;
 use std::io::IsTerminal;
 
 use nacelle::ErrorCode;
@@ -60,10 +61,21 @@ impl Failure {
         Self { code: name(code), message: message.into(), hint, exit_code: code.exit_code() }
     }
 
+    /// What is no device of this machine's wire does not answer.
+    pub(crate) fn unreachable_by(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let code = ErrorCode::Unreachable;
+        Self { code: name(code), message: message.into(), hint: hint.into(), exit_code: code.exit_code() }
+    }
+
     /// The device has not done what it was asked to, for a reason of its own.
     pub(crate) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let code = ErrorCode::Refused;
         Self { code: name(code), message: message.into(), hint: hint.into(), exit_code: code.exit_code() }
+    }
+
+    /// Whether the device has answered, in place of doing what it was asked.
+    pub(crate) fn is_answer(&self) -> bool {
+        [ErrorCode::Refused, ErrorCode::Management].map(name).contains(&self.code)
     }
 
     /// What is asked for needs a terminal.
@@ -110,6 +122,12 @@ impl Failure {
             eprintln!("{on}error{off}: {}", self.message);
             eprintln!("try: {}", self.hint);
         }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -17,6 +17,7 @@ mod describe;
 mod device;
 mod doctor;
 mod explain;
+mod export;
 mod failure;
 mod generate;
 mod hub;
@@ -28,6 +29,7 @@ mod output;
 mod ping;
 mod progress;
 mod regions;
+mod remote;
 mod run;
 mod save;
 mod top;
@@ -63,6 +65,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::doctor(cli, args),
         Command::Bench(args) => bench::bench(cli, args),
         Command::Top(args) => top::top(cli, args),
+        Command::Export(args) => export::export(cli, args),
         Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),

@@ -13,8 +13,8 @@ use nacelle_driver::Clock;
 use nacelle_manage::DeviceKind;
 use nacelle_roce::memory::Memory;
 use nacelle_roce::{
-    AnyInterface, Batch, Completion, Datagrams, Endpoint, Event, Phase, Received, Sent, Transmit, UdpInterface,
-    WcOpcode, WcStatus,
+    AnyInterface, Batch, Completion, Congestion, Datagrams, Endpoint, Event, Phase, Received, Sent, Transmit,
+    UdpInterface, WcOpcode, WcStatus,
 };
 use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
@@ -31,7 +31,9 @@ mod lend;
 mod load;
 mod managed;
 mod memory;
+mod registers;
 mod requests;
+mod services;
 mod session;
 mod setup;
 mod turns;
@@ -46,6 +48,7 @@ use lend::Orphaned;
 use load::Told;
 use managed::ManagedTable;
 use memory::MemoryThread;
+use services::Services;
 use session::{At, Sessions};
 use wake::Wake;
 pub use windows::{IncomingRead, IncomingWrite, Window, Windows};
@@ -83,6 +86,11 @@ pub struct SoftEngine {
     managed: ManagedTable,
     memory: MemoryThread,
     wake: Wake,
+    /// Its addresses; unset on a UDP socket.
+    identity: Identity,
+    /// What the endpoint does.
+    congestion: Congestion,
+    services: Services,
     /// Beside the system's random numbers, or in place of them.
     random: Option<[u8; 32]>,
 }
@@ -150,6 +158,9 @@ impl SoftEngine {
             windows: config.windows.clone(),
             config,
             managed: ManagedTable::default(),
+            identity: unset,
+            congestion: config::congestion(),
+            services: Services::default(),
             memory,
             wake,
             random,
@@ -165,6 +176,7 @@ impl SoftEngine {
     /// Serves callers by this endpoint from now on.
     fn serve_on(&mut self, endpoint: Endpoint<AnyInterface>) {
         self.endpoint = endpoint;
+        self.endpoint.transport.set_congestion(self.congestion);
         self.publish();
         self.endpoint.transport.listen(DEFAULT_PORT);
     }
@@ -304,6 +316,7 @@ impl Engine for SoftEngine {
             ("memory.bytes_held", self.held.total()),
         ];
         all.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+        all.extend(self.services.counters().map(|(name, value)| (format!("service.{name}"), value)));
         all.extend(self.workers.figures().map(|(name, value)| (format!("kernels.{name}"), value)));
         Ok(all)
     }
@@ -311,14 +324,17 @@ impl Engine for SoftEngine {
 
 impl FrameEngine for SoftEngine {
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
+        self.identity = *identity;
         self.serve_on(self.config.endpoint(identity, self.random(seed)).into());
         Ok(())
     }
 
     fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
         self.entered.push_back(self.stamp());
-        // What is wrong with a frame, the endpoint's counters say.
-        let _ = self.endpoint.handle(self.clock.now(), Received::Frame(frame));
+        if !self.serve_frame(frame) {
+            // What is wrong with a frame, the endpoint's counters say.
+            let _ = self.endpoint.handle(self.clock.now(), Received::Frame(frame));
+        }
         Ok(())
     }
 
@@ -327,6 +343,9 @@ impl FrameEngine for SoftEngine {
     }
 
     fn pull(&mut self, buffer: &mut [u8]) -> Option<(usize, Stamp)> {
+        if let Some(length) = self.services.pull(buffer) {
+            return Some((length, self.stamp()));
+        }
         let buffer = buffer.get_mut(..self.endpoint.buffer_len())?;
         match self.endpoint.poll_transmit(self.clock.now(), buffer)? {
             Sent::Frame(length) => Some((length, self.stamp())),

@@ -7,25 +7,24 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nacelle_wire::ipbus::{ByteOrder, PacketHeader, PacketKind};
 
 use crate::{Remote, RemoteError, SessionConfig, SessionError};
 
-/// Clients at once; further ones are disconnected.
-const MAX_CLIENTS: usize = 64;
 /// Devices of one client.
 const MAX_TARGETS: usize = 64;
 /// Longest message of a client, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
-/// How long a client may take to accept an answer, or to send the rest of a message.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Groups of packets of one message that may fail. Each takes the time of all attempts: the rest is answered as failed without any, so
+/// that a message to many devices that are gone does not keep its client's place for hours.
+const MAX_FAILURES: u32 = 8;
 
 /// The codes of answers.
 #[derive(Clone, Copy)]
@@ -38,11 +37,52 @@ enum Code {
     WrongVersion = 6,
 }
 
+/// Bounds of a hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HubConfig {
+    /// Of the sessions with devices.
+    pub session: SessionConfig,
+    /// Clients at once; further ones are disconnected.
+    pub clients: usize,
+    /// How long a client may be silent between two messages.
+    pub silence: Duration,
+    /// How long it may take to send the rest of a message, and to take an answer.
+    pub patience: Duration,
+}
+
+impl Default for HubConfig {
+    /// 64 clients, 10 minutes, 10 s.
+    fn default() -> Self {
+        Self {
+            session: SessionConfig::default(),
+            clients: 64,
+            silence: Duration::from_secs(600),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
 /// A hub that listens.
 #[derive(Debug)]
 pub struct Hub {
     listener: TcpListener,
-    config: SessionConfig,
+    config: HubConfig,
+}
+
+/// A client's place; it is free again when this is dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(places: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let place = Self(places.clone());
+        (places.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Hub {
@@ -50,7 +90,7 @@ impl Hub {
     ///
     /// # Errors
     /// Of the socket.
-    pub fn bind(address: SocketAddr, config: SessionConfig) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, config: HubConfig) -> io::Result<Self> {
         Ok(Self { listener: TcpListener::bind(address)?, config })
     }
 
@@ -67,23 +107,20 @@ impl Hub {
     /// # Errors
     /// If the socket fails.
     pub fn serve(&self) -> io::Result<()> {
-        let clients = Arc::new(AtomicUsize::new(0));
+        let places = Arc::new(AtomicUsize::new(0));
         loop {
             let (stream, _) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 // The client is gone already.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
-            if clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
-                clients.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (clients, config) = (clients.clone(), self.config);
+            let Some(place) = Place::take(&places, self.config.clients) else { continue };
+            let config = self.config;
             thread::spawn(move || {
-                // It ends when the client goes or breaks the protocol.
+                let _place = place;
+                // It ends when the client goes, breaks the protocol, or keeps nobody waiting any longer.
                 let _ = Client { stream, config, sessions: HashMap::new() }.serve();
-                clients.fetch_sub(1, Ordering::Relaxed);
             });
         }
     }
@@ -91,7 +128,7 @@ impl Hub {
 
 struct Client {
     stream: TcpStream,
-    config: SessionConfig,
+    config: HubConfig,
     sessions: HashMap<SocketAddrV4, Remote>,
 }
 
@@ -108,33 +145,57 @@ struct Request {
 impl Client {
     fn serve(&mut self) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
-        self.stream.set_write_timeout(Some(PATIENCE))?;
         loop {
             let mut length = [0; 4];
-            self.stream.set_read_timeout(None)?;
-            self.stream.read_exact(&mut length)?;
+            // A message begins within the time of silence, and goes on within that of patience.
+            self.read(&mut length[..1], self.config.silence)?;
+            self.read(&mut length[1..], self.config.patience)?;
             let length = u32::from_be_bytes(length) as usize;
             if length > MAX_MESSAGE {
-                return Err(io::ErrorKind::InvalidData.into());
+                return Err(ErrorKind::InvalidData.into());
             }
             let mut message = vec![0; length];
-            self.stream.set_read_timeout(Some(PATIENCE))?;
-            self.stream.read_exact(&mut message)?;
-            let requests = parse(&message).ok_or(io::ErrorKind::InvalidData)?;
+            self.read(&mut message, self.config.patience)?;
+            let requests = parse(&message).ok_or(ErrorKind::InvalidData)?;
             let mut answer = vec![0; 4];
+            let mut failures = 0;
             // Packets to one device in a row go together, so that several are under way.
             for group in requests.chunk_by(|a, b| a.target == b.target) {
-                self.group(group, &mut answer);
+                failures += u32::from(!self.group(group, failures < MAX_FAILURES, &mut answer));
             }
             let length = (answer.len() - 4) as u32;
             answer[..4].copy_from_slice(&length.to_be_bytes());
-            self.stream.write_all(&answer)?;
+            self.write(&answer)?;
         }
     }
 
-    fn group(&mut self, group: &[Request], answer: &mut Vec<u8>) {
+    /// Fills `buffer` within `time`, however few bytes come at once.
+    fn read(&mut self, mut buffer: &mut [u8], time: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + time;
+        while !buffer.is_empty() {
+            self.stream.set_read_timeout(Some(left(deadline)?))?;
+            match self.stream.read(buffer)? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                length => buffer = &mut buffer[length..],
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, mut answer: &[u8]) -> io::Result<()> {
+        let deadline = Instant::now() + self.config.patience;
+        while !answer.is_empty() {
+            self.stream.set_write_timeout(Some(left(deadline)?))?;
+            answer = &answer[self.stream.write(answer)?..];
+        }
+        Ok(())
+    }
+
+    /// Answers packets to one device, trying to reach it only if `reach` says so; whether that has worked.
+    fn group(&mut self, group: &[Request], reach: bool, answer: &mut Vec<u8>) -> bool {
         let good = || group.iter().filter_map(|request| request.words.clone());
-        let (mut answers, code) = match self.exchange(group[0].target, good()) {
+        let done = if reach { self.exchange(group[0].target, good()) } else { Err(Code::NoControlReply) };
+        let (mut answers, code) = match done {
             Ok(answers) => (answers.into_iter(), Code::Success),
             Err(code) => (Vec::new().into_iter(), code),
         };
@@ -153,6 +214,7 @@ impl Client {
             answer.extend((code as u16).to_be_bytes());
             answer.extend(bytes);
         }
+        matches!(code, Code::Success)
     }
 
     fn exchange(
@@ -166,7 +228,7 @@ impl Client {
         let session = match self.sessions.entry(target) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                entry.insert(Remote::connect(target.into(), self.config).map_err(|error| match error {
+                entry.insert(Remote::connect(target.into(), self.config.session).map_err(|error| match error {
                     RemoteError::Session(SessionError::Malformed) => Code::MalformedStatus,
                     _ => Code::NoStatusReply,
                 })?)
@@ -178,6 +240,12 @@ impl Client {
             Code::NoControlReply
         })
     }
+}
+
+/// The time until `deadline`.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// The packets of a message. `None` if it is not made of whole packets.

@@ -14,7 +14,7 @@ mod remote;
 mod server;
 mod session;
 
-pub use hub::Hub;
+pub use hub::{Hub, HubConfig};
 pub use remote::{Remote, RemoteError, Transaction};
-pub use server::{Bus, BusError, Permission, Server, ServerConfig, ServerCounters, SourceFilter};
+pub use server::{Budget, Bus, BusError, Permission, Server, ServerConfig, ServerCounters, SourceFilter};
 pub use session::{Session, SessionConfig, SessionError};

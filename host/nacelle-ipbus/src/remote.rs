@@ -143,11 +143,13 @@ impl Remote {
     /// If it is not the device's token, or the device has none.
     pub fn log_in(&mut self, register: u32, token: [u8; 16]) -> Result<(), RemoteError> {
         let (words, _) = token.as_chunks::<4>();
-        let write = |(index, word): (usize, &[u8; 4])| Transaction::Write {
-            address: register + 4 * index as u32,
-            value: u32::from_be_bytes(*word),
-        };
-        self.transact(&words.iter().enumerate().map(write).collect::<Vec<_>>()).map(|_| ())
+        // One block: a device compares the whole token, or nothing.
+        let header = TransactionHeader { id: 0, words: 4, kind: TransactionKind::Write, info: InfoCode::Request };
+        let mut packet = vec![header.to_word(), register / 4];
+        packet.extend(words.iter().map(|word| u32::from_be_bytes(*word)));
+        let answers = self.exchange([packet])?;
+        let answer = answers.first().map_or(&[][..], Vec::as_slice);
+        take(&[Transaction::Write { address: register, value: 0 }], answer, &mut Vec::new())
     }
 
     /// Sends control packets, each as its words behind the header, and gives the responses in the same form. Neither may be longer than

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nacelle_ipbus::{Hub, Remote, Server, SessionConfig, Transaction};
+use nacelle_ipbus::{Hub, HubConfig, Remote, Server, SessionConfig, Transaction};
 use nacelle_wire::ipbus::{InfoCode, PacketHeader, PacketKind, TransactionHeader, TransactionKind};
 use support::{AUTHORISED, LOGIN, Registers, TOKEN, config};
 
@@ -37,7 +37,11 @@ fn device(loss: f64) -> SocketAddrV4 {
 }
 
 fn hub() -> SocketAddr {
-    let hub = Hub::bind("127.0.0.1:0".parse().unwrap(), SESSION).unwrap();
+    hub_with(HubConfig { session: SESSION, ..HubConfig::default() })
+}
+
+fn hub_with(config: HubConfig) -> SocketAddr {
+    let hub = Hub::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
     let address = hub.address().unwrap();
     thread::spawn(move || hub.serve());
     address
@@ -153,4 +157,108 @@ fn a_device_that_does_not_answer_is_named() {
     let config = SessionConfig { timeout: Duration::from_millis(5), attempts: 3 };
     let error = Remote::connect(silent.local_addr().unwrap(), config).unwrap_err().to_string();
     assert_eq!(error, "no answer: is it on, does it listen on this port, does its filter take this host?");
+}
+
+/// Whether the hub has closed the connection, which it does at some time.
+fn is_closed(mut stream: TcpStream) -> bool {
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    match stream.read(&mut [0]) {
+        Ok(length) => length == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}
+
+#[test]
+fn clients_that_are_silent_or_stall_make_room_for_others() {
+    let (silence, patience) = (Duration::from_millis(800), Duration::from_millis(200));
+    let hub = hub_with(HubConfig { session: SESSION, clients: 2, silence, patience });
+    let device = device(0.0);
+    let read = control(TransactionKind::Read, 1, &[0]);
+    let begin = Instant::now();
+    let silent = TcpStream::connect(hub).unwrap();
+    let mut slow = TcpStream::connect(hub).unwrap();
+    // Both places are taken: a third client is sent away.
+    assert!(is_closed(TcpStream::connect(hub).unwrap()));
+    assert!(begin.elapsed() < silence);
+    // A byte now and then does not keep the place, though no pause is long.
+    let stalls = slow.try_clone().unwrap();
+    slow.write_all(&[0, 0, 1]).unwrap();
+    let writer = thread::spawn(move || {
+        while slow.write_all(&[0]).is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    assert!(is_closed(stalls));
+    assert!(begin.elapsed() < silence, "{:?}", begin.elapsed());
+    writer.join().unwrap();
+    // Its place is free.
+    assert_eq!(Client::new(hub).message(device, std::slice::from_ref(&read))[0].0, 0);
+    assert!(is_closed(silent));
+    assert!(begin.elapsed() >= silence);
+    let mut client = Client::new(hub);
+    // Who sends now and then stays.
+    for _ in 0..4 {
+        thread::sleep(silence / 2);
+        assert_eq!(client.message(device, std::slice::from_ref(&read))[0].0, 0);
+    }
+    thread::sleep(2 * silence);
+    assert!(is_closed(client.0));
+}
+
+/// A client that does not take its answers is given up, too.
+#[test]
+fn answers_that_nobody_takes_end_the_connection() {
+    let hub = hub_with(HubConfig {
+        session: SESSION,
+        clients: 1,
+        patience: Duration::from_millis(300),
+        ..HubConfig::default()
+    });
+    let device = device(0.0);
+    let client = Client::new(hub);
+    let reads = vec![control(TransactionKind::NonIncrementingRead, 255, &[0]); 300];
+    let mut flood = Client(client.0.try_clone().unwrap());
+    let mut message = Vec::new();
+    for packet in &reads {
+        message.extend(device.ip().octets());
+        message.extend(device.port().to_be_bytes());
+        message.extend((packet.len() as u16).to_be_bytes());
+        message.extend(packet.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    let begin = Instant::now();
+    flood.0.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    // Each message has an answer of 300 KiB, which fills what lies between.
+    while flood.0.write_all(&(message.len() as u32).to_be_bytes()).and_then(|()| flood.0.write_all(&message)).is_ok() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the hub goes on for ever");
+    }
+    // The place is free again.
+    let read = control(TransactionKind::Read, 1, &[0]);
+    assert_eq!(Client::new(hub).message(device, std::slice::from_ref(&read))[0].0, 0);
+}
+
+#[test]
+fn a_message_to_many_devices_that_are_gone_ends_soon() {
+    let session = SessionConfig { timeout: Duration::from_millis(20), attempts: 5 };
+    let hub = hub_with(HubConfig { session, ..HubConfig::default() });
+    let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let also = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut message = Vec::new();
+    for number in 0..200 {
+        let SocketAddr::V4(target) = [&gone, &also][number % 2].local_addr().unwrap() else { unreachable!() };
+        let packet = control(TransactionKind::Read, 1, &[0]);
+        message.extend(target.ip().octets());
+        message.extend(target.port().to_be_bytes());
+        message.extend((packet.len() as u16).to_be_bytes());
+        message.extend(packet.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    let mut client = Client::new(hub);
+    let begin = Instant::now();
+    client.0.write_all(&(message.len() as u32).to_be_bytes()).unwrap();
+    client.0.write_all(&message).unwrap();
+    let mut answer = vec![0; 4 + 200 * 12];
+    client.0.read_exact(&mut answer).unwrap();
+    // 8 groups of 5 attempts of 20 ms each; all of them would take 20 s.
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    let codes: Vec<u8> = answer[4..].as_chunks::<12>().0.iter().map(|chunk| chunk[11]).collect();
+    assert_eq!(codes, [vec![3; 8], vec![1; 192]].concat());
 }

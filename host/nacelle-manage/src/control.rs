@@ -32,6 +32,8 @@ pub struct Control {
     /// What was read behind the last answer.
     input: Vec<u8>,
     patience: Duration,
+    /// When all answers must be there, if that is bounded.
+    deadline: Option<Instant>,
 }
 
 impl Control {
@@ -42,7 +44,12 @@ impl Control {
     pub fn open(wire: &WireDir, name: &str) -> Result<Self, Error> {
         let stream = connect(&wire.file(&format!("{name}.ctl")), ACCEPT_WITHIN)
             .map_err(|_| Error::NoSuchDevice { name: name.to_owned(), wire: wire.path().to_owned() })?;
-        Ok(Self { name: name.to_owned(), stream, input: Vec::new(), patience: ANSWER_WITHIN })
+        Ok(Self { name: name.to_owned(), stream, input: Vec::new(), patience: ANSWER_WITHIN, deadline: None })
+    }
+
+    /// From now on all answers together must be there at `deadline`, and none has its own time.
+    pub fn answer_by(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
     }
 
     /// Whether the device `name` on `wire` accepts a connection, and reports within `patience` that it runs.
@@ -153,10 +160,14 @@ impl Control {
     /// # Errors
     /// As [`Control::info`].
     pub fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, Error> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = self.deadline.unwrap_or_else(|| Instant::now() + self.patience);
         let answer = self.send(request, deadline).and_then(|()| self.receive(deadline)).map_err(|error| {
             let late = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-            if late { format!("no answer within {} s", self.patience.as_secs()) } else { error.to_string() }
+            match self.deadline {
+                _ if !late => error.to_string(),
+                Some(_) => "no answer in time".into(),
+                None => format!("no answer within {} s", self.patience.as_secs()),
+            }
         });
         let reply = answer.and_then(|line| serde_json::from_slice(&line).map_err(|error| error.to_string()));
         match reply {

@@ -42,10 +42,25 @@ pub struct Register {
     pub mask: u32,
     /// It counts events.
     pub counter: bool,
+    /// Who on the network may read it, if it can be read.
+    pub reader: Who,
+    /// Who on the network may write it, if it can be written.
+    pub writer: Who,
     /// Its fields, if they have names.
     pub fields: &'static [Field],
     /// What it is.
     pub doc: &'static str,
+}
+
+/// Who on the network may access a register (docs/reference/ipbus.md). The local bus may always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Everybody.
+    Anybody,
+    /// Clients that have logged in.
+    Authorised,
+    /// Nobody.
+    Nobody,
 }
 
 /// What can be done to a register.

@@ -106,7 +106,7 @@ counters! {
         /// Discarded: wrong ICRC (mlx5: `rx_icrc_encapsulated`).
         discard_icrc,
         /// Discarded: for another host.
-        discard_not_for_us,
+        discard_not_ours,
         /// Discarded: ARP packets that concern no address of this cache.
         discard_arp,
         /// Discarded: unexpected echo replies.
@@ -243,7 +243,7 @@ impl InterfaceCounters {
     pub(crate) fn discard(&mut self, why: Discard) {
         let counter = match why {
             Discard::Malformed(ParseError::Icrc) => &mut self.discard_icrc,
-            Discard::NotForUs => &mut self.discard_not_for_us,
+            Discard::NotForUs => &mut self.discard_not_ours,
             Discard::ArpIgnored => &mut self.discard_arp,
             Discard::UnexpectedEcho => &mut self.discard_echo,
             _ => &mut self.discard_malformed,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commands that look at a device by calling it, or explain what it says.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -68,4 +69,19 @@ pub(crate) struct TopArgs {
     /// Time between two looks
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
     pub(crate) interval: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Names or addresses of devices [default: all on the wire, also those that are started later]
+    pub(crate) device: Vec<String>,
+    /// Where Prometheus connects. Who reaches this address sees all that the devices count
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9797")]
+    pub(crate) listen: SocketAddr,
+    /// How long each device may take to answer; one that does not keep up does not delay the others
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_interval)]
+    pub(crate) timeout: Duration,
+    /// Print the metrics once instead, without a server
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) once: bool,
 }

@@ -157,26 +157,9 @@ fn entry_of(register: &Register, address: u32) -> Option<usize> {
     (offset % 4 == 0 && offset / 4 < ENTRIES.into()).then_some(offset as usize / 4)
 }
 
-/// Refuses an access to a register that it does not have.
-fn none() -> Refusal {
-    Refusal("a software device has no registers but those of admission".into())
-}
-
-impl Registers for SoftEngine {
-    type Error = Refusal;
-
-    fn read(&mut self, address: u32) -> Result<u32, Refusal> {
-        self.read_admission(address).ok_or_else(none)
-    }
-
-    fn write(&mut self, address: u32, value: u32) -> Result<(), Refusal> {
-        self.write_admission(address, value).ok_or_else(none)
-    }
-}
-
 impl SoftEngine {
     /// Reads a register of admission; `None` if there is none that can be read.
-    fn read_admission(&self, address: u32) -> Option<u32> {
+    pub(super) fn read_admission(&self, address: u32) -> Option<u32> {
         let table = &self.admission;
         let is = |register: &Register| address == register.at(map::BASE);
         if is(&map::TYPE) {
@@ -202,7 +185,7 @@ impl SoftEngine {
     }
 
     /// Writes a register of admission; `None` if there is none that can be written.
-    fn write_admission(&mut self, address: u32, value: u32) -> Option<()> {
+    pub(super) fn write_admission(&mut self, address: u32, value: u32) -> Option<()> {
         if address == map::CTRL.at(map::BASE) {
             self.admission.is_on = value & 1 != 0;
             return Some(());

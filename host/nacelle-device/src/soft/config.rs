@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use nacelle_roce::{
-    AcceptLimits, ConnectOptions, Endpoint, EndpointConfig, NetworkLayer, TransportConfig, UdpInterface,
+    AcceptLimits, Congestion, ConnectOptions, Endpoint, EndpointConfig, NetworkLayer, TransportConfig, UdpInterface,
 };
 
 use super::windows::Windows;
@@ -87,7 +87,11 @@ impl SoftConfig {
     fn limit(&self, config: &mut TransportConfig) {
         config.max_connections = self.connections;
         config.accept = AcceptLimits::for_device(self.connections, self.connections_per_caller);
-        config.congestion.rp_enable = true;
-        config.congestion.np_enable = true;
+        config.congestion = congestion();
     }
+}
+
+/// Congestion control, until registers say something else.
+pub(super) fn congestion() -> Congestion {
+    Congestion { rp_enable: true, np_enable: true, ..Congestion::default() }
 }

@@ -18,6 +18,7 @@ use nacelle_wire::mrsp::ReturnCode;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
+use super::registers::LocalBus;
 use super::session::At;
 
 /// Connections that management has at a time.
@@ -373,6 +374,6 @@ impl Manage for SoftEngine {
     }
 
     fn registers(&mut self, accesses: &[RegisterAccess]) -> Result<Vec<u32>, Refusal> {
-        access(self, accesses)
+        access(&mut LocalBus(self), accesses)
     }
 }

@@ -180,9 +180,21 @@ impl Workers {
     }
 
     /// Calls that wait for a thread, kernels that did not end in time, and those that are lost now.
-    pub(super) fn figures(&self) -> [(&'static str, u64); 3] {
+    pub(super) fn figures(&self) -> [(&'static str, u64); 4] {
         let lost = self.running.len() - self.in_time();
-        [("waiting", self.waiting.len() as u64), ("timeouts", self.timeouts), ("lost", lost as u64)]
+        let (running, waiting) = self.load();
+        let timeouts = ("timeouts", self.timeouts);
+        [("running", running.into()), ("waiting", waiting.into()), timeouts, ("lost", lost as u64)]
+    }
+
+    /// Time that a kernel has.
+    pub(super) fn time(&self) -> Option<Duration> {
+        self.limits.time
+    }
+
+    /// Gives the kernels of calls from now on so much time.
+    pub(super) fn set_time(&mut self, time: Option<Duration>) {
+        self.limits.time = time;
     }
 
     /// Kernels that run, and calls that wait for a thread.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use nacelle_ipbus::{Bus, BusError, Permission, ServerConfig, SourceFilter};
+use nacelle_ipbus::{Budget, Bus, BusError, Permission, ServerConfig, SourceFilter};
 
 /// Where the token is written.
 pub(crate) const LOGIN: u32 = 0x70;
@@ -44,17 +44,18 @@ impl Bus for Registers {
     }
 }
 
-/// Four clients, two buffers each, everybody is answered.
+/// Four clients, two buffers each, everybody is answered, however much they send.
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         clients: 4,
         buffers: 2,
         mtu: 1472,
-        idle: Duration::from_secs(10),
-        login_idle: Duration::from_secs(60),
+        in_use: Duration::from_secs(2),
+        session: Duration::from_secs(60),
         token: Some(TOKEN),
         login: LOGIN,
         logout: LOGOUT,
         sources: SourceFilter { prefix: [0, 0, 0, 0].into(), bits: 0 },
+        strangers: Budget { burst: 8, pause: Duration::ZERO },
     }
 }

@@ -2,7 +2,7 @@
 // Made by rtl/control/generate.py from the descriptions of the registers. Do not edit.
 //! Every register block that is known here.
 
-use super::{Block, Field, Mode, Register};
+use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
 pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, socket::BLOCK, traffic::BLOCK];
@@ -246,143 +246,143 @@ pub mod device {
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
-    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x4e41434c, \"NACL\": this is a Nacelle device." };
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x4e41434c, \"NACL\": this is a Nacelle device." };
     /// Version of the device contract: major in the upper 16 bits, minor in the lower.
-    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of the device contract: major in the upper 16 bits, minor in the lower." };
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of the device contract: major in the upper 16 bits, minor in the lower." };
     /// Byte address of the next block, that of the management port.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of the management port." };
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, that of the management port." };
     /// Frequency of the device clock that times are counted by.
-    pub const CLOCK_HZ: Register = Register { name: "CLOCK_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Frequency of the device clock that times are counted by." };
+    pub const CLOCK_HZ: Register = Register { name: "CLOCK_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Frequency of the device clock that times are counted by." };
     /// Connections that the device takes at once.
-    pub const QPS: Register = Register { name: "QPS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Connections that the device takes at once." };
+    pub const QPS: Register = Register { name: "QPS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Connections that the device takes at once." };
     /// Sockets for kernels.
-    pub const SOCKETS: Register = Register { name: "SOCKETS", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Sockets for kernels." };
+    pub const SOCKETS: Register = Register { name: "SOCKETS", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Sockets for kernels." };
     /// Device memory in bytes, lower half.
-    pub const DRAM_BYTES_LO: Register = Register { name: "DRAM_BYTES_LO", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Device memory in bytes, lower half." };
+    pub const DRAM_BYTES_LO: Register = Register { name: "DRAM_BYTES_LO", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Device memory in bytes, lower half." };
     /// Device memory in bytes, upper half.
-    pub const DRAM_BYTES_HI: Register = Register { name: "DRAM_BYTES_HI", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Device memory in bytes, upper half." };
+    pub const DRAM_BYTES_HI: Register = Register { name: "DRAM_BYTES_HI", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Device memory in bytes, upper half." };
     /// Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001.
-    pub const MAC_LO: Register = Register { name: "MAC_LO", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001." };
+    pub const MAC_LO: Register = Register { name: "MAC_LO", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Lower 32 bits of the MAC address as a 48-bit number: 02:00:00:00:00:01 is 0x020000000001." };
     /// Upper 16 bits of the MAC address.
-    pub const MAC_HI: Register = Register { name: "MAC_HI", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Upper 16 bits of the MAC address." };
+    pub const MAC_HI: Register = Register { name: "MAC_HI", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Upper 16 bits of the MAC address." };
     /// Static IPv4 address as a number: 10.0.0.1 is 0x0a000001. The one in use is in ADDRESS_IP.
-    pub const IP: Register = Register { name: "IP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Static IPv4 address as a number: 10.0.0.1 is 0x0a000001. The one in use is in ADDRESS_IP." };
+    pub const IP: Register = Register { name: "IP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Static IPv4 address as a number: 10.0.0.1 is 0x0a000001. The one in use is in ADDRESS_IP." };
     /// Length of the static address' network prefix, 0 to 32.
-    pub const PREFIX_LEN: Register = Register { name: "PREFIX_LEN", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of the static address' network prefix, 0 to 32." };
+    pub const PREFIX_LEN: Register = Register { name: "PREFIX_LEN", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Length of the static address' network prefix, 0 to 32." };
     /// IPv4 address of the gateway to other networks that goes with the static address; 0: none.
-    pub const GATEWAY: Register = Register { name: "GATEWAY", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of the gateway to other networks that goes with the static address; 0: none." };
+    pub const GATEWAY: Register = Register { name: "GATEWAY", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv4 address of the gateway to other networks that goes with the static address; 0: none." };
     /// Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable.
-    pub const RANDOM_SEED: Register = Register { name: "RANDOM_SEED", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable." };
+    pub const RANDOM_SEED: Register = Register { name: "RANDOM_SEED", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Seed of keys, communication ids and starting PSNs. Write a random number before CTRL.enable." };
     /// `CTRL.enable`: The device takes frames and answers.
     pub const CTRL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "The device takes frames and answers." };
     /// Control.
-    pub const CTRL: Register = Register { name: "CTRL", offset: 0x38, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[CTRL_ENABLE], doc: "Control." };
+    pub const CTRL: Register = Register { name: "CTRL", offset: 0x38, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[CTRL_ENABLE], doc: "Control." };
     /// Where callers connect.
-    pub const RPC_PORT: Register = Register { name: "RPC_PORT", offset: 0x3c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Where callers connect." };
+    pub const RPC_PORT: Register = Register { name: "RPC_PORT", offset: 0x3c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Where callers connect." };
     /// A connection idle for this long is probed by a zero-length RDMA WRITE; 0: never.
-    pub const KEEPALIVE_MS: Register = Register { name: "KEEPALIVE_MS", offset: 0x40, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, fields: &[], doc: "A connection idle for this long is probed by a zero-length RDMA WRITE; 0: never." };
+    pub const KEEPALIVE_MS: Register = Register { name: "KEEPALIVE_MS", offset: 0x40, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "A connection idle for this long is probed by a zero-length RDMA WRITE; 0: never." };
     /// A kernel that runs longer is given up; 0: no limit.
-    pub const KERNEL_TIMEOUT_MS: Register = Register { name: "KERNEL_TIMEOUT_MS", offset: 0x44, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, fields: &[], doc: "A kernel that runs longer is given up; 0: no limit." };
+    pub const KERNEL_TIMEOUT_MS: Register = Register { name: "KERNEL_TIMEOUT_MS", offset: 0x44, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "A kernel that runs longer is given up; 0: no limit." };
     /// Transport extensions are offered to peers and taken (docs/reference/extensions.md).
-    pub const EXTENSIONS: Register = Register { name: "EXTENSIONS", offset: 0x48, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Transport extensions are offered to peers and taken (docs/reference/extensions.md)." };
+    pub const EXTENSIONS: Register = Register { name: "EXTENSIONS", offset: 0x48, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Transport extensions are offered to peers and taken (docs/reference/extensions.md)." };
     /// Port of the RDMA IP CM service (port space TCP) at which the management port takes connections; 0: none.
-    pub const LISTEN_PORT: Register = Register { name: "LISTEN_PORT", offset: 0x4c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Port of the RDMA IP CM service (port space TCP) at which the management port takes connections; 0: none." };
+    pub const LISTEN_PORT: Register = Register { name: "LISTEN_PORT", offset: 0x4c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Port of the RDMA IP CM service (port space TCP) at which the management port takes connections; 0: none." };
     /// Connections that callers with one IPv4 address may have at once; the next REQ is refused (REJ 3). 0: no limit. After reset a quarter of QPS.
-    pub const MAX_CONNECTIONS_PER_PEER: Register = Register { name: "MAX_CONNECTIONS_PER_PEER", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Connections that callers with one IPv4 address may have at once; the next REQ is refused (REJ 3). 0: no limit. After reset a quarter of QPS." };
+    pub const MAX_CONNECTIONS_PER_PEER: Register = Register { name: "MAX_CONNECTIONS_PER_PEER", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Connections that callers with one IPv4 address may have at once; the next REQ is refused (REJ 3). 0: no limit. After reset a quarter of QPS." };
     /// Callers' connections whose REP has not been followed by an RTU or a request yet, in all; the next REQ is refused (REJ 3). 0: no limit. After reset half of QPS.
-    pub const MAX_HALF_OPEN: Register = Register { name: "MAX_HALF_OPEN", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Callers' connections whose REP has not been followed by an RTU or a request yet, in all; the next REQ is refused (REJ 3). 0: no limit. After reset half of QPS." };
+    pub const MAX_HALF_OPEN: Register = Register { name: "MAX_HALF_OPEN", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Callers' connections whose REP has not been followed by an RTU or a request yet, in all; the next REQ is refused (REJ 3). 0: no limit. After reset half of QPS." };
     /// Likewise, of callers with one IPv4 address. 0: as many as MAX_CONNECTIONS_PER_PEER, which counts them too.
-    pub const MAX_HALF_OPEN_PER_PEER: Register = Register { name: "MAX_HALF_OPEN_PER_PEER", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Likewise, of callers with one IPv4 address. 0: as many as MAX_CONNECTIONS_PER_PEER, which counts them too." };
+    pub const MAX_HALF_OPEN_PER_PEER: Register = Register { name: "MAX_HALF_OPEN_PER_PEER", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, of callers with one IPv4 address. 0: as many as MAX_CONNECTIONS_PER_PEER, which counts them too." };
     /// KiB of memory, in whole pages of 4, that the regions of all connections of one IPv4 address may take; 0: no limit.
-    pub const MEMORY_PER_CALLER: Register = Register { name: "MEMORY_PER_CALLER", offset: 0x5c, count: None, mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all connections of one IPv4 address may take; 0: no limit." };
+    pub const MEMORY_PER_CALLER: Register = Register { name: "MEMORY_PER_CALLER", offset: 0x5c, count: None, mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all connections of one IPv4 address may take; 0: no limit." };
     /// Device address of the memory for the messages of the first queue pair, QPN 2, lower half. Whoever has the queue pair uses it: the RPC engine or management.
-    pub const MESSAGES_LO: Register = Register { name: "MESSAGES_LO", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Device address of the memory for the messages of the first queue pair, QPN 2, lower half. Whoever has the queue pair uses it: the RPC engine or management." };
+    pub const MESSAGES_LO: Register = Register { name: "MESSAGES_LO", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Device address of the memory for the messages of the first queue pair, QPN 2, lower half. Whoever has the queue pair uses it: the RPC engine or management." };
     /// Likewise, upper half.
-    pub const MESSAGES_HI: Register = Register { name: "MESSAGES_HI", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    pub const MESSAGES_HI: Register = Register { name: "MESSAGES_HI", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, upper half." };
     /// Bytes of it. That of the next queue pair follows at once.
-    pub const MESSAGES_BYTES: Register = Register { name: "MESSAGES_BYTES", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Bytes of it. That of the next queue pair follows at once." };
+    pub const MESSAGES_BYTES: Register = Register { name: "MESSAGES_BYTES", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Bytes of it. That of the next queue pair follows at once." };
     /// Memory regions that there can be at once.
-    pub const MRS: Register = Register { name: "MRS", offset: 0x6c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Memory regions that there can be at once." };
+    pub const MRS: Register = Register { name: "MRS", offset: 0x6c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Memory regions that there can be at once." };
     /// Width of the data path in bits.
-    pub const DATA_W: Register = Register { name: "DATA_W", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Width of the data path in bits." };
+    pub const DATA_W: Register = Register { name: "DATA_W", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Width of the data path in bits." };
     /// Congestion control: rates are limited, and data packets sent as ECN capable (docs/reference/congestion.md; names as Linux has them for mlx5).
-    pub const RP_ENABLE: Register = Register { name: "RP_ENABLE", offset: 0x80, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Congestion control: rates are limited, and data packets sent as ECN capable (docs/reference/congestion.md; names as Linux has them for mlx5)." };
+    pub const RP_ENABLE: Register = Register { name: "RP_ENABLE", offset: 0x80, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Congestion control: rates are limited, and data packets sent as ECN capable (docs/reference/congestion.md; names as Linux has them for mlx5)." };
     /// Congestion control: packets that met congestion are answered by CNPs.
-    pub const NP_ENABLE: Register = Register { name: "NP_ENABLE", offset: 0x84, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Congestion control: packets that met congestion are answered by CNPs." };
+    pub const NP_ENABLE: Register = Register { name: "NP_ENABLE", offset: 0x84, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Congestion control: packets that met congestion are answered by CNPs." };
     /// Every cut takes the rate before it as the new target.
-    pub const CLAMP_TGT_RATE: Register = Register { name: "CLAMP_TGT_RATE", offset: 0x88, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Every cut takes the rate before it as the new target." };
+    pub const CLAMP_TGT_RATE: Register = Register { name: "CLAMP_TGT_RATE", offset: 0x88, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Every cut takes the rate before it as the new target." };
     /// Likewise if the timer has raised the rate since the last cut.
-    pub const CLAMP_TGT_RATE_AFTER_TIME_INC: Register = Register { name: "CLAMP_TGT_RATE_AFTER_TIME_INC", offset: 0x8c, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[], doc: "Likewise if the timer has raised the rate since the last cut." };
+    pub const CLAMP_TGT_RATE_AFTER_TIME_INC: Register = Register { name: "CLAMP_TGT_RATE_AFTER_TIME_INC", offset: 0x8c, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise if the timer has raised the rate since the last cut." };
     /// 1 - g in 1/1024, g being the gain of alpha.
-    pub const DCE_TCP_G: Register = Register { name: "DCE_TCP_G", offset: 0x90, count: None, mode: Mode::ReadWrite, mask: 0x3ff, counter: false, fields: &[], doc: "1 - g in 1/1024, g being the gain of alpha." };
+    pub const DCE_TCP_G: Register = Register { name: "DCE_TCP_G", offset: 0x90, count: None, mode: Mode::ReadWrite, mask: 0x3ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "1 - g in 1/1024, g being the gain of alpha." };
     /// Microseconds without a cut after which alpha decays; 0: never.
-    pub const DCE_TCP_RTT: Register = Register { name: "DCE_TCP_RTT", offset: 0x94, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds without a cut after which alpha decays; 0: never." };
+    pub const DCE_TCP_RTT: Register = Register { name: "DCE_TCP_RTT", offset: 0x94, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Microseconds without a cut after which alpha decays; 0: never." };
     /// Alpha at the first CNP, in 1/1024.
-    pub const INITIAL_ALPHA_VALUE: Register = Register { name: "INITIAL_ALPHA_VALUE", offset: 0x98, count: None, mode: Mode::ReadWrite, mask: 0x7ff, counter: false, fields: &[], doc: "Alpha at the first CNP, in 1/1024." };
+    pub const INITIAL_ALPHA_VALUE: Register = Register { name: "INITIAL_ALPHA_VALUE", offset: 0x98, count: None, mode: Mode::ReadWrite, mask: 0x7ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Alpha at the first CNP, in 1/1024." };
     /// Microseconds between two cuts, at least.
-    pub const RATE_REDUCE_MONITOR_PERIOD: Register = Register { name: "RATE_REDUCE_MONITOR_PERIOD", offset: 0x9c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between two cuts, at least." };
+    pub const RATE_REDUCE_MONITOR_PERIOD: Register = Register { name: "RATE_REDUCE_MONITOR_PERIOD", offset: 0x9c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Microseconds between two cuts, at least." };
     /// Mb/s; 0: the maximum, cut as by any CNP.
-    pub const RATE_TO_SET_ON_FIRST_CNP: Register = Register { name: "RATE_TO_SET_ON_FIRST_CNP", offset: 0xa0, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, fields: &[], doc: "Mb/s; 0: the maximum, cut as by any CNP." };
+    pub const RATE_TO_SET_ON_FIRST_CNP: Register = Register { name: "RATE_TO_SET_ON_FIRST_CNP", offset: 0xa0, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Mb/s; 0: the maximum, cut as by any CNP." };
     /// Mb/s of additive increase.
-    pub const RPG_AI_RATE: Register = Register { name: "RPG_AI_RATE", offset: 0xa4, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Mb/s of additive increase." };
+    pub const RPG_AI_RATE: Register = Register { name: "RPG_AI_RATE", offset: 0xa4, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Mb/s of additive increase." };
     /// Mb/s of hyper increase.
-    pub const RPG_HAI_RATE: Register = Register { name: "RPG_HAI_RATE", offset: 0xa8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Mb/s of hyper increase." };
+    pub const RPG_HAI_RATE: Register = Register { name: "RPG_HAI_RATE", offset: 0xa8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Mb/s of hyper increase." };
     /// Bytes sent between increases; 0: not counted.
-    pub const RPG_BYTE_RESET: Register = Register { name: "RPG_BYTE_RESET", offset: 0xac, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, fields: &[], doc: "Bytes sent between increases; 0: not counted." };
+    pub const RPG_BYTE_RESET: Register = Register { name: "RPG_BYTE_RESET", offset: 0xac, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes sent between increases; 0: not counted." };
     /// Microseconds between increases; 0: not counted.
-    pub const RPG_TIME_RESET: Register = Register { name: "RPG_TIME_RESET", offset: 0xb0, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between increases; 0: not counted." };
+    pub const RPG_TIME_RESET: Register = Register { name: "RPG_TIME_RESET", offset: 0xb0, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Microseconds between increases; 0: not counted." };
     /// A cut takes alpha * 1024 / 2^this of the rate.
-    pub const RPG_GD: Register = Register { name: "RPG_GD", offset: 0xb4, count: None, mode: Mode::ReadWrite, mask: 0xf, counter: false, fields: &[], doc: "A cut takes alpha * 1024 / 2^this of the rate." };
+    pub const RPG_GD: Register = Register { name: "RPG_GD", offset: 0xb4, count: None, mode: Mode::ReadWrite, mask: 0xf, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "A cut takes alpha * 1024 / 2^this of the rate." };
     /// Percent of the rate that a cut leaves, at least.
-    pub const RPG_MIN_DEC_FAC: Register = Register { name: "RPG_MIN_DEC_FAC", offset: 0xb8, count: None, mode: Mode::ReadWrite, mask: 0x7f, counter: false, fields: &[], doc: "Percent of the rate that a cut leaves, at least." };
+    pub const RPG_MIN_DEC_FAC: Register = Register { name: "RPG_MIN_DEC_FAC", offset: 0xb8, count: None, mode: Mode::ReadWrite, mask: 0x7f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Percent of the rate that a cut leaves, at least." };
     /// Mb/s, lowest rate.
-    pub const RPG_MIN_RATE: Register = Register { name: "RPG_MIN_RATE", offset: 0xbc, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, fields: &[], doc: "Mb/s, lowest rate." };
+    pub const RPG_MIN_RATE: Register = Register { name: "RPG_MIN_RATE", offset: 0xbc, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Mb/s, lowest rate." };
     /// Mb/s, highest rate; 0: line rate.
-    pub const RPG_MAX_RATE: Register = Register { name: "RPG_MAX_RATE", offset: 0xc0, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, fields: &[], doc: "Mb/s, highest rate; 0: line rate." };
+    pub const RPG_MAX_RATE: Register = Register { name: "RPG_MAX_RATE", offset: 0xc0, count: None, mode: Mode::ReadWrite, mask: 0xfffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Mb/s, highest rate; 0: line rate." };
     /// Stages of fast recovery.
-    pub const RPG_THRESHOLD: Register = Register { name: "RPG_THRESHOLD", offset: 0xc4, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, fields: &[], doc: "Stages of fast recovery." };
+    pub const RPG_THRESHOLD: Register = Register { name: "RPG_THRESHOLD", offset: 0xc4, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Stages of fast recovery." };
     /// Microseconds between two CNPs of a QP, at least.
-    pub const MIN_TIME_BETWEEN_CNPS: Register = Register { name: "MIN_TIME_BETWEEN_CNPS", offset: 0xc8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Microseconds between two CNPs of a QP, at least." };
+    pub const MIN_TIME_BETWEEN_CNPS: Register = Register { name: "MIN_TIME_BETWEEN_CNPS", offset: 0xc8, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Microseconds between two CNPs of a QP, at least." };
     /// UDP port at which registers are read and written by IPbus 2.0; 0: none.
-    pub const CCI_PORT: Register = Register { name: "CCI_PORT", offset: 0xd0, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "UDP port at which registers are read and written by IPbus 2.0; 0: none." };
+    pub const CCI_PORT: Register = Register { name: "CCI_PORT", offset: 0xd0, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "UDP port at which registers are read and written by IPbus 2.0; 0: none." };
     /// IPv4 address of a network; IPbus packets from other networks are dropped.
-    pub const CCI_SOURCE: Register = Register { name: "CCI_SOURCE", offset: 0xd4, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of a network; IPbus packets from other networks are dropped." };
+    pub const CCI_SOURCE: Register = Register { name: "CCI_SOURCE", offset: 0xd4, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "IPv4 address of a network; IPbus packets from other networks are dropped." };
     /// Length of that network's prefix, 0 to 32; 0: packets are taken from everywhere.
-    pub const CCI_SOURCE_PREFIX: Register = Register { name: "CCI_SOURCE_PREFIX", offset: 0xd8, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: packets are taken from everywhere." };
+    pub const CCI_SOURCE_PREFIX: Register = Register { name: "CCI_SOURCE_PREFIX", offset: 0xd8, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: packets are taken from everywhere." };
     /// Seconds after which an IPbus client that sends nothing has to log in again.
-    pub const CCI_SESSION: Register = Register { name: "CCI_SESSION", offset: 0xdc, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Seconds after which an IPbus client that sends nothing has to log in again." };
+    pub const CCI_SESSION: Register = Register { name: "CCI_SESSION", offset: 0xdc, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Seconds after which an IPbus client that sends nothing has to log in again." };
     /// The token of 16 bytes with which IPbus clients log in, its first word. All zero: nobody can, and nothing can be written by way of the network.
-    pub const CCI_TOKEN_0: Register = Register { name: "CCI_TOKEN_0", offset: 0xe0, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "The token of 16 bytes with which IPbus clients log in, its first word. All zero: nobody can, and nothing can be written by way of the network." };
+    pub const CCI_TOKEN_0: Register = Register { name: "CCI_TOKEN_0", offset: 0xe0, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "The token of 16 bytes with which IPbus clients log in, its first word. All zero: nobody can, and nothing can be written by way of the network." };
     /// Second word of the token.
-    pub const CCI_TOKEN_1: Register = Register { name: "CCI_TOKEN_1", offset: 0xe4, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Second word of the token." };
+    pub const CCI_TOKEN_1: Register = Register { name: "CCI_TOKEN_1", offset: 0xe4, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Second word of the token." };
     /// Third word of the token.
-    pub const CCI_TOKEN_2: Register = Register { name: "CCI_TOKEN_2", offset: 0xe8, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Third word of the token." };
+    pub const CCI_TOKEN_2: Register = Register { name: "CCI_TOKEN_2", offset: 0xe8, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Third word of the token." };
     /// Fourth word of the token.
-    pub const CCI_TOKEN_3: Register = Register { name: "CCI_TOKEN_3", offset: 0xec, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the token." };
+    pub const CCI_TOKEN_3: Register = Register { name: "CCI_TOKEN_3", offset: 0xec, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Fourth word of the token." };
     /// An IPbus client that writes the four words of the token here in one block, all to this address or to this and the next three, is authorised.
-    pub const CCI_LOGIN_0: Register = Register { name: "CCI_LOGIN_0", offset: 0xf0, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "An IPbus client that writes the four words of the token here in one block, all to this address or to this and the next three, is authorised." };
+    pub const CCI_LOGIN_0: Register = Register { name: "CCI_LOGIN_0", offset: 0xf0, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "An IPbus client that writes the four words of the token here in one block, all to this address or to this and the next three, is authorised." };
     /// Second word of the block.
-    pub const CCI_LOGIN_1: Register = Register { name: "CCI_LOGIN_1", offset: 0xf4, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Second word of the block." };
+    pub const CCI_LOGIN_1: Register = Register { name: "CCI_LOGIN_1", offset: 0xf4, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Second word of the block." };
     /// Third word of the block.
-    pub const CCI_LOGIN_2: Register = Register { name: "CCI_LOGIN_2", offset: 0xf8, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Third word of the block." };
+    pub const CCI_LOGIN_2: Register = Register { name: "CCI_LOGIN_2", offset: 0xf8, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Third word of the block." };
     /// Fourth word of the block.
-    pub const CCI_LOGIN_3: Register = Register { name: "CCI_LOGIN_3", offset: 0xfc, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the block." };
+    pub const CCI_LOGIN_3: Register = Register { name: "CCI_LOGIN_3", offset: 0xfc, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "Fourth word of the block." };
     /// An IPbus client that writes anything here is no longer authorised.
-    pub const CCI_LOGOUT: Register = Register { name: "CCI_LOGOUT", offset: 0x100, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "An IPbus client that writes anything here is no longer authorised." };
+    pub const CCI_LOGOUT: Register = Register { name: "CCI_LOGOUT", offset: 0x100, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "An IPbus client that writes anything here is no longer authorised." };
     /// Where the IPv4 address comes from.
-    pub const ADDRESS_MODE: Register = Register { name: "ADDRESS_MODE", offset: 0x110, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, fields: &[], doc: "Where the IPv4 address comes from." };
+    pub const ADDRESS_MODE: Register = Register { name: "ADDRESS_MODE", offset: 0x110, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Where the IPv4 address comes from." };
     /// `DHCP_COMMAND.renew`: Renew the lease now; after a release, ask for one again.
     pub const DHCP_COMMAND_RENEW: Field = Field { name: "renew", low: 0, width: 1, doc: "Renew the lease now; after a release, ask for one again." };
     /// `DHCP_COMMAND.give_up`: Give the address back, and have none until the next `renew` or change of the mode.
     pub const DHCP_COMMAND_GIVE_UP: Field = Field { name: "give_up", low: 1, width: 1, doc: "Give the address back, and have none until the next `renew` or change of the mode." };
     /// Commands for the DHCP client: a bit that is written as 1 acts once.
-    pub const DHCP_COMMAND: Register = Register { name: "DHCP_COMMAND", offset: 0x114, count: None, mode: Mode::Write, mask: 0x3, counter: false, fields: &[DHCP_COMMAND_RENEW, DHCP_COMMAND_GIVE_UP], doc: "Commands for the DHCP client: a bit that is written as 1 acts once." };
+    pub const DHCP_COMMAND: Register = Register { name: "DHCP_COMMAND", offset: 0x114, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[DHCP_COMMAND_RENEW, DHCP_COMMAND_GIVE_UP], doc: "Commands for the DHCP client: a bit that is written as 1 acts once." };
     /// IPv4 address in use; 0: none.
-    pub const ADDRESS_IP: Register = Register { name: "ADDRESS_IP", offset: 0x118, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address in use; 0: none." };
+    pub const ADDRESS_IP: Register = Register { name: "ADDRESS_IP", offset: 0x118, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv4 address in use; 0: none." };
     /// Length of its network prefix.
-    pub const ADDRESS_PREFIX: Register = Register { name: "ADDRESS_PREFIX", offset: 0x11c, count: None, mode: Mode::Read, mask: 0x3f, counter: false, fields: &[], doc: "Length of its network prefix." };
+    pub const ADDRESS_PREFIX: Register = Register { name: "ADDRESS_PREFIX", offset: 0x11c, count: None, mode: Mode::Read, mask: 0x3f, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Length of its network prefix." };
     /// Gateway to other networks; 0: none.
-    pub const ADDRESS_GATEWAY: Register = Register { name: "ADDRESS_GATEWAY", offset: 0x120, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Gateway to other networks; 0: none." };
+    pub const ADDRESS_GATEWAY: Register = Register { name: "ADDRESS_GATEWAY", offset: 0x120, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Gateway to other networks; 0: none." };
     /// `ADDRESS_STATE.origin`: Where the address has come from: 0 there is none, 1 static, 2 DHCP, 3 link-local.
     pub const ADDRESS_STATE_ORIGIN: Field = Field { name: "origin", low: 0, width: 2, doc: "Where the address has come from: 0 there is none, 1 static, 2 DHCP, 3 link-local." };
     /// `ADDRESS_STATE.state`: What is done about it: 0 nothing, 1 before the first probe, 2 probing, 3 pause after a conflict, 4 connections are being closed, 5 the rest of them is dropped.
@@ -390,321 +390,321 @@ pub mod device {
     /// `ADDRESS_STATE.dhcp`: State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING.
     pub const ADDRESS_STATE_DHCP: Field = Field { name: "dhcp", low: 8, width: 3, doc: "State of the DHCP client: 0 off, 1 INIT, 2 SELECTING, 3 REQUESTING, 4 the address is probed, 5 BOUND, 6 RENEWING, 7 REBINDING." };
     /// State of the address.
-    pub const ADDRESS_STATE: Register = Register { name: "ADDRESS_STATE", offset: 0x124, count: None, mode: Mode::Read, mask: 0x773, counter: false, fields: &[ADDRESS_STATE_ORIGIN, ADDRESS_STATE_STATE, ADDRESS_STATE_DHCP], doc: "State of the address." };
+    pub const ADDRESS_STATE: Register = Register { name: "ADDRESS_STATE", offset: 0x124, count: None, mode: Mode::Read, mask: 0x773, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[ADDRESS_STATE_ORIGIN, ADDRESS_STATE_STATE, ADDRESS_STATE_DHCP], doc: "State of the address." };
     /// Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end.
-    pub const LEASE_LEFT: Register = Register { name: "LEASE_LEFT", offset: 0x128, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, fields: &[], doc: "Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end." };
+    pub const LEASE_LEFT: Register = Register { name: "LEASE_LEFT", offset: 0x128, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end." };
     /// Identifier of the DHCP server of the lease, or of the last one.
-    pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Identifier of the DHCP server of the lease, or of the last one." };
+    pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Identifier of the DHCP server of the lease, or of the last one." };
     /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
-    pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
+    pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
     /// Likewise, upper half.
-    pub const DEVICE_ID_HI: Register = Register { name: "DEVICE_ID_HI", offset: 0x3e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    pub const DEVICE_ID_HI: Register = Register { name: "DEVICE_ID_HI", offset: 0x3e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, upper half." };
     /// First 8 digits of the revision that the RTL was built from; 0: it was not said.
-    pub const BUILD_REVISION: Register = Register { name: "BUILD_REVISION", offset: 0x3e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "First 8 digits of the revision that the RTL was built from; 0: it was not said." };
+    pub const BUILD_REVISION: Register = Register { name: "BUILD_REVISION", offset: 0x3e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "First 8 digits of the revision that the RTL was built from; 0: it was not said." };
     /// Digest of what the device consists of, lower half: devices of different parameters or kernels have different ones.
-    pub const BUILD_DIGEST_LO: Register = Register { name: "BUILD_DIGEST_LO", offset: 0x3ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Digest of what the device consists of, lower half: devices of different parameters or kernels have different ones." };
+    pub const BUILD_DIGEST_LO: Register = Register { name: "BUILD_DIGEST_LO", offset: 0x3ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Digest of what the device consists of, lower half: devices of different parameters or kernels have different ones." };
     /// Likewise, upper half.
-    pub const BUILD_DIGEST_HI: Register = Register { name: "BUILD_DIGEST_HI", offset: 0x3f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    pub const BUILD_DIGEST_HI: Register = Register { name: "BUILD_DIGEST_HI", offset: 0x3f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, upper half." };
     /// rx frame
-    pub const PACKET_RX_FRAME: Register = Register { name: "packet_rx_frame", offset: 0x400, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx frame" };
+    pub const PACKET_RX_FRAME: Register = Register { name: "packet_rx_frame", offset: 0x400, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx frame" };
     /// rx roce
-    pub const PACKET_RX_ROCE: Register = Register { name: "packet_rx_roce", offset: 0x404, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx roce" };
+    pub const PACKET_RX_ROCE: Register = Register { name: "packet_rx_roce", offset: 0x404, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx roce" };
     /// rx arp
-    pub const PACKET_RX_ARP: Register = Register { name: "packet_rx_arp", offset: 0x408, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx arp" };
+    pub const PACKET_RX_ARP: Register = Register { name: "packet_rx_arp", offset: 0x408, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx arp" };
     /// rx icmp
-    pub const PACKET_RX_ICMP: Register = Register { name: "packet_rx_icmp", offset: 0x40c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx icmp" };
+    pub const PACKET_RX_ICMP: Register = Register { name: "packet_rx_icmp", offset: 0x40c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx icmp" };
     /// rx udp
-    pub const PACKET_RX_UDP: Register = Register { name: "packet_rx_udp", offset: 0x410, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx udp" };
+    pub const PACKET_RX_UDP: Register = Register { name: "packet_rx_udp", offset: 0x410, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx udp" };
     /// tx frame
-    pub const PACKET_TX_FRAME: Register = Register { name: "packet_tx_frame", offset: 0x414, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx frame" };
+    pub const PACKET_TX_FRAME: Register = Register { name: "packet_tx_frame", offset: 0x414, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx frame" };
     /// tx roce
-    pub const PACKET_TX_ROCE: Register = Register { name: "packet_tx_roce", offset: 0x418, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx roce" };
+    pub const PACKET_TX_ROCE: Register = Register { name: "packet_tx_roce", offset: 0x418, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx roce" };
     /// arrived when the receive stores were full
-    pub const PACKET_DROP_OVERFLOW: Register = Register { name: "packet_drop_overflow", offset: 0x41c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "arrived when the receive stores were full" };
+    pub const PACKET_DROP_OVERFLOW: Register = Register { name: "packet_drop_overflow", offset: 0x41c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived when the receive stores were full" };
     /// tuser from the MAC
-    pub const PACKET_DROP_FCS: Register = Register { name: "packet_drop_fcs", offset: 0x420, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tuser from the MAC" };
+    pub const PACKET_DROP_FCS: Register = Register { name: "packet_drop_fcs", offset: 0x420, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tuser from the MAC" };
     /// shorter than its headers require
-    pub const PACKET_DROP_RUNT: Register = Register { name: "packet_drop_runt", offset: 0x424, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "shorter than its headers require" };
+    pub const PACKET_DROP_RUNT: Register = Register { name: "packet_drop_runt", offset: 0x424, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "shorter than its headers require" };
     /// longer than the frame store accepts
-    pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "longer than the frame store accepts" };
+    pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "longer than the frame store accepts" };
     /// Ethernet or IPv4 destination of another station
-    pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
+    pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
     /// to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer
-    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer" };
+    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer" };
     /// with a VLAN tag
-    pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a VLAN tag" };
+    pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a VLAN tag" };
     /// drop ipv6
-    pub const PACKET_DROP_IPV6: Register = Register { name: "packet_drop_ipv6", offset: 0x438, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop ipv6" };
+    pub const PACKET_DROP_IPV6: Register = Register { name: "packet_drop_ipv6", offset: 0x438, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop ipv6" };
     /// any other
-    pub const PACKET_DROP_ETHERTYPE: Register = Register { name: "packet_drop_ethertype", offset: 0x43c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "any other" };
+    pub const PACKET_DROP_ETHERTYPE: Register = Register { name: "packet_drop_ethertype", offset: 0x43c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "any other" };
     /// version, options, checksum, length
-    pub const PACKET_DROP_IPV4_HEADER: Register = Register { name: "packet_drop_ipv4_header", offset: 0x440, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "version, options, checksum, length" };
+    pub const PACKET_DROP_IPV4_HEADER: Register = Register { name: "packet_drop_ipv4_header", offset: 0x440, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "version, options, checksum, length" };
     /// drop ipv4 fragment
-    pub const PACKET_DROP_IPV4_FRAGMENT: Register = Register { name: "packet_drop_ipv4_fragment", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop ipv4 fragment" };
+    pub const PACKET_DROP_IPV4_FRAGMENT: Register = Register { name: "packet_drop_ipv4_fragment", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop ipv4 fragment" };
     /// drop tcp
-    pub const PACKET_DROP_TCP: Register = Register { name: "packet_drop_tcp", offset: 0x448, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop tcp" };
+    pub const PACKET_DROP_TCP: Register = Register { name: "packet_drop_tcp", offset: 0x448, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop tcp" };
     /// any other
-    pub const PACKET_DROP_IP_PROTOCOL: Register = Register { name: "packet_drop_ip_protocol", offset: 0x44c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "any other" };
+    pub const PACKET_DROP_IP_PROTOCOL: Register = Register { name: "packet_drop_ip_protocol", offset: 0x44c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "any other" };
     /// drop udp length
-    pub const PACKET_DROP_UDP_LENGTH: Register = Register { name: "packet_drop_udp_length", offset: 0x450, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop udp length" };
+    pub const PACKET_DROP_UDP_LENGTH: Register = Register { name: "packet_drop_udp_length", offset: 0x450, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop udp length" };
     /// drop udp checksum
-    pub const PACKET_DROP_UDP_CHECKSUM: Register = Register { name: "packet_drop_udp_checksum", offset: 0x454, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop udp checksum" };
+    pub const PACKET_DROP_UDP_CHECKSUM: Register = Register { name: "packet_drop_udp_checksum", offset: 0x454, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop udp checksum" };
     /// no protocol or service listens on the port, or the source of a packet to a service is not one host
-    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no protocol or service listens on the port, or the source of a packet to a service is not one host" };
+    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no protocol or service listens on the port, or the source of a packet to a service is not one host" };
     /// checksum, or an unsupported type
-    pub const PACKET_DROP_ICMP: Register = Register { name: "packet_drop_icmp", offset: 0x45c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "checksum, or an unsupported type" };
+    pub const PACKET_DROP_ICMP: Register = Register { name: "packet_drop_icmp", offset: 0x45c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "checksum, or an unsupported type" };
     /// an echo request, after earlier ones had stalled other frames for too long
-    pub const PACKET_DROP_ICMP_RATE: Register = Register { name: "packet_drop_icmp_rate", offset: 0x460, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an echo request, after earlier ones had stalled other frames for too long" };
+    pub const PACKET_DROP_ICMP_RATE: Register = Register { name: "packet_drop_icmp_rate", offset: 0x460, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an echo request, after earlier ones had stalled other frames for too long" };
     /// malformed
-    pub const PACKET_DROP_ARP: Register = Register { name: "packet_drop_arp", offset: 0x464, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "malformed" };
+    pub const PACKET_DROP_ARP: Register = Register { name: "packet_drop_arp", offset: 0x464, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "malformed" };
     /// arrived faster than ARP frames can be processed
-    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x468, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "arrived faster than ARP frames can be processed" };
+    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x468, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived faster than ARP frames can be processed" };
     /// drop icrc
-    pub const PACKET_DROP_ICRC: Register = Register { name: "packet_drop_icrc", offset: 0x46c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop icrc" };
+    pub const PACKET_DROP_ICRC: Register = Register { name: "packet_drop_icrc", offset: 0x46c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop icrc" };
     /// unknown opcode: the length of its headers is not known
-    pub const PACKET_DROP_ROCE_OPCODE: Register = Register { name: "packet_drop_roce_opcode", offset: 0x470, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "unknown opcode: the length of its headers is not known" };
+    pub const PACKET_DROP_ROCE_OPCODE: Register = Register { name: "packet_drop_roce_opcode", offset: 0x470, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "unknown opcode: the length of its headers is not known" };
     /// request packets for a live QP
-    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x474, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "request packets for a live QP" };
+    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x474, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets for a live QP" };
     /// duplicate request
-    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x478, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate request" };
+    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x478, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate request" };
     /// PSN ahead of the expected one; the NAK may have been sent before
-    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
+    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
     /// no receive posted: RNR NAK
-    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x480, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no receive posted: RNR NAK" };
+    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x480, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no receive posted: RNR NAK" };
     /// the queue of its memory is full: RNR NAK, or dropped as if lost
-    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x484, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
+    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x484, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
     /// messages
-    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x488, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "messages" };
+    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x488, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages" };
     /// rx read requests
-    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x48c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx read requests" };
+    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x48c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx read requests" };
     /// rx atomic requests
-    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x490, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx atomic requests" };
+    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x490, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx atomic requests" };
     /// rx send requests
-    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rx send requests" };
+    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx send requests" };
     /// sent ack
-    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent ack" };
+    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent ack" };
     /// sent nak
-    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x49c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent nak" };
+    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x49c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent nak" };
     /// RNR NAK sent
-    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "RNR NAK sent" };
+    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK sent" };
     /// key, domain, QP, bounds or rights: NAK sent
-    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
+    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
     /// opcode sequence, length, alignment, too many READs and atomics: NAK sent
-    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
+    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
     /// SEND longer than the receive buffer: NAK sent
-    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
+    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
     /// device memory reported an error: NAK sent
-    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "device memory reported an error: NAK sent" };
+    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "device memory reported an error: NAK sent" };
     /// receives flushed
-    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "receives flushed" };
+    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "receives flushed" };
     /// selective repeat: a WRITE packet ahead of the expected PSN was placed
-    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
+    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
     /// duplicate, answered from the response cache
-    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate, answered from the response cache" };
+    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate, answered from the response cache" };
     /// duplicate READ or atomic that finds the queue full, or no cached response
-    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
+    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
     /// drop no qp
-    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop no qp" };
+    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop no qp" };
     /// the QP is connected to another address
-    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the QP is connected to another address" };
+    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the QP is connected to another address" };
     /// TVer, P_Key, opcode of another service
-    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "TVer, P_Key, opcode of another service" };
+    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TVer, P_Key, opcode of another service" };
     /// datagram to QP1, while those before it delay other packets
-    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
+    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
     /// drop qp state
-    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drop qp state" };
+    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop qp state" };
     /// received with congestion experienced (CE)
-    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "received with congestion experienced (CE)" };
+    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received with congestion experienced (CE)" };
     /// np cnp sent
-    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "np cnp sent" };
+    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "np cnp sent" };
     /// request packets, including retransmissions
-    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "request packets, including retransmissions" };
+    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets, including retransmissions" };
     /// messages, not counting retransmissions
-    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "messages, not counting retransmissions" };
+    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages, not counting retransmissions" };
     /// sent sends
-    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent sends" };
+    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent sends" };
     /// sent reads
-    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent reads" };
+    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent reads" };
     /// sent atomics
-    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "sent atomics" };
+    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent atomics" };
     /// rcvd acks
-    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rcvd acks" };
+    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd acks" };
     /// packets
-    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "packets" };
+    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packets" };
     /// rcvd atomic responses
-    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rcvd atomic responses" };
+    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd atomic responses" };
     /// RNR NAK received
-    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "RNR NAK received" };
+    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK received" };
     /// NAK PSN sequence error received
-    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "NAK PSN sequence error received" };
+    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK PSN sequence error received" };
     /// a response skipped a READ or atomic, or part of a READ
-    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
+    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
     /// NAK received
-    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "NAK received" };
+    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK received" };
     /// req remote invalid request
-    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req remote invalid request" };
+    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote invalid request" };
     /// req remote operational errors
-    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req remote operational errors" };
+    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote operational errors" };
     /// a READ response of the wrong length: the QP fails
-    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
+    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
     /// local ack timeout err
-    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "local ack timeout err" };
+    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "local ack timeout err" };
     /// packet retransmit
-    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "packet retransmit" };
+    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packet retransmit" };
     /// selective retransmit
-    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "selective retransmit" };
+    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective retransmit" };
     /// retry exceeded err
-    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "retry exceeded err" };
+    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry exceeded err" };
     /// retry rnr exceeded err
-    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "retry rnr exceeded err" };
+    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry rnr exceeded err" };
     /// req cqe flush error
-    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req cqe flush error" };
+    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req cqe flush error" };
     /// qp error
-    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "qp error" };
+    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "qp error" };
     /// keepalive sent
-    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "keepalive sent" };
+    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "keepalive sent" };
     /// for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)
-    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
+    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
     /// no such QP, not from its peer, or not in RTS, SQD or SQE
-    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
+    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
     /// work request for a QP of another client
-    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "work request for a QP of another client" };
+    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "work request for a QP of another client" };
     /// rp cnp handled
-    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rp cnp handled" };
+    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rp cnp handled" };
     /// for no QP, or congestion control is off
-    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "for no QP, or congestion control is off" };
+    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no QP, or congestion control is off" };
     /// req received
-    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req received" };
+    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req received" };
     /// req sent
-    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req sent" };
+    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req sent" };
     /// rep received
-    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rep received" };
+    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep received" };
     /// rep sent
-    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rep sent" };
+    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep sent" };
     /// rtu received
-    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rtu received" };
+    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu received" };
     /// rtu sent
-    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rtu sent" };
+    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu sent" };
     /// mra received
-    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "mra received" };
+    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra received" };
     /// mra sent
-    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "mra sent" };
+    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra sent" };
     /// rej received
-    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rej received" };
+    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej received" };
     /// rej sent
-    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rej sent" };
+    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej sent" };
     /// dreq received
-    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "dreq received" };
+    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq received" };
     /// dreq sent
-    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "dreq sent" };
+    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq sent" };
     /// drep received
-    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drep received" };
+    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep received" };
     /// drep sent
-    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "drep sent" };
+    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep sent" };
     /// duplicate req
-    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "duplicate req" };
+    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate req" };
     /// req timeout
-    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "req timeout" };
+    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req timeout" };
     /// rep timeout
-    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "rep timeout" };
+    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep timeout" };
     /// dreq timeout
-    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "dreq timeout" };
+    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq timeout" };
     /// reported to the client; opened - closed = live connections
-    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "reported to the client; opened - closed = live connections" };
+    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reported to the client; opened - closed = live connections" };
     /// connection closed
-    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "connection closed" };
+    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "connection closed" };
     /// not a valid communication management datagram
-    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "not a valid communication management datagram" };
+    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "not a valid communication management datagram" };
     /// received faster than it could be answered; the peer retransmits it
-    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
+    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
     /// for no connection, or not expected in its state
-    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "for no connection, or not expected in its state" };
+    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no connection, or not expected in its state" };
     /// no ARP reply for the address that a client connects to: no REQ sent
-    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
+    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
     /// REQ: its address has reached its limit of connections
-    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: its address has reached its limit of connections" };
+    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its address has reached its limit of connections" };
     /// REQ: the limit of half-open connections is reached
-    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
+    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
     /// REQ: the limit of half-open connections with its address is reached
-    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
+    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
     /// REQ without a token, and no entry is for its address
-    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ without a token, and no entry is for its address" };
+    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ without a token, and no entry is for its address" };
     /// REQ with a token that no valid entry has for its address
-    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
+    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
     /// REQ: its entry has all its connections
-    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "REQ: its entry has all its connections" };
+    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its entry has all its connections" };
     /// a connection is closed because its entry was revoked, or its time is over
-    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
+    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
     /// regions granted
-    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions granted" };
+    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions granted" };
     /// regions refused
-    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "regions refused" };
+    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions refused" };
     /// call started
-    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call started" };
+    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call started" };
     /// call finished
-    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call finished" };
+    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call finished" };
     /// call failed
-    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "call failed" };
+    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call failed" };
     /// one of call_failed: its caller cancelled it
-    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "one of call_failed: its caller cancelled it" };
+    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "one of call_failed: its caller cancelled it" };
     /// message malformed
-    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "message malformed" };
+    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "message malformed" };
     /// start while a call runs, or before set-up
-    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "start while a call runs, or before set-up" };
+    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "start while a call runs, or before set-up" };
     /// beats of memory in which the device's ECC has corrected a flipped bit
-    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
+    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
     /// beats read, and writes, that memory answered with SLVERR
-    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
+    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
     /// taken into the store
-    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "taken into the store" };
+    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "taken into the store" };
     /// tx message
-    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "tx message" };
+    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx message" };
     /// empty, or longer than a message can be
-    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "empty, or longer than a message can be" };
+    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "empty, or longer than a message can be" };
     /// the store was full
-    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "the store was full" };
+    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the store was full" };
     /// IPbus: from an address outside of the source filter
-    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: from an address outside of the source filter" };
+    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: from an address outside of the source filter" };
     /// IPbus: without authorisation, faster than such packets are taken
-    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
+    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
     /// IPbus: no IPbus 2.0 packet
-    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
+    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
     /// IPbus: a control packet that is not the next one: executed before, or one before it is missing
-    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
+    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
     /// IPbus: every context belongs to an authorised client
-    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
+    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
     /// IPbus: a response was sent once more
-    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: a response was sent once more" };
+    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a response was sent once more" };
     /// IPbus: there is no such response, or it was resent too often without authorisation
-    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
+    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
     /// IPbus: an access that is not public, without authorisation; or to what only the local bus may access
-    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
+    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
     /// IPbus: there is no such register, or its owner did not answer
-    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
+    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
     /// login
-    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "login" };
+    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "login" };
     /// with a wrong token
-    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with a wrong token" };
+    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a wrong token" };
     /// with the token, but every context belongs to an authorised client that is in use
-    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
+    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
     /// an authorised client was silent for too long
-    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an authorised client was silent for too long" };
+    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an authorised client was silent for too long" };
     /// another host had, or wanted, the address in use or the one that was probed (RFC 5227)
-    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
+    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
     /// an address in use was announced once more because of that
-    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an address in use was announced once more because of that" };
+    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
     /// an address in use was given up: all connections were closed
-    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "an address in use was given up: all connections were closed" };
+    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
     /// DHCP: an ACK, of a new lease or of a renewal
-    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
+    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
     /// DHCP: a lease has ended without a release
-    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: a lease has ended without a release" };
+    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
     /// DHCP: a NAK
-    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: a NAK" };
+    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
     /// DHCP: an answer that is not well formed, or lacks an option that it must have
-    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
+    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
     /// DHCP: not for the current transaction, too many, or of no use in this state
-    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
+    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
 }
 
 /// Management port.
@@ -730,15 +730,15 @@ pub mod management {
         ],
     };
     /// 0x4d474d54, "MGMT": a management port.
-    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x4d474d54, \"MGMT\": a management port." };
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x4d474d54, \"MGMT\": a management port." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
-    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
     /// Byte address of the next block, that of admission.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of admission." };
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, that of admission." };
     /// `COMMAND.command`: Number of the command; that of the last one is read.
     pub const COMMAND_COMMAND: Field = Field { name: "command", low: 0, width: 8, doc: "Number of the command; that of the last one is read." };
     /// Writing starts a command; without effect while one is in progress.
-    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, fields: &[COMMAND_COMMAND], doc: "Writing starts a command; without effect while one is in progress." };
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_COMMAND], doc: "Writing starts a command; without effect while one is in progress." };
     /// `STATUS.busy`: A command is in progress.
     pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A command is in progress." };
     /// `STATUS.ok`: The last command succeeded.
@@ -752,17 +752,17 @@ pub mod management {
     /// `STATUS.finished`: Commands finished, modulo 2^16.
     pub const STATUS_FINISHED: Field = Field { name: "finished", low: 16, width: 16, doc: "Commands finished, modulo 2^16." };
     /// State of the port.
-    pub const STATUS: Register = Register { name: "STATUS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffff0f, counter: false, fields: &[STATUS_BUSY, STATUS_OK, STATUS_COMPLETION_WAITS, STATUS_EVENT_WAITS, STATUS_ERROR, STATUS_FINISHED], doc: "State of the port." };
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffff0f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_BUSY, STATUS_OK, STATUS_COMPLETION_WAITS, STATUS_EVENT_WAITS, STATUS_ERROR, STATUS_FINISHED], doc: "State of the port." };
     /// `LOST.events`: Events lost.
     pub const LOST_EVENTS: Field = Field { name: "events", low: 0, width: 16, doc: "Events lost." };
     /// `LOST.refused`: Connections refused.
     pub const LOST_REFUSED: Field = Field { name: "refused", low: 16, width: 16, doc: "Connections refused." };
     /// What the event queue had no room for. Both stop at 65535.
-    pub const LOST: Register = Register { name: "LOST", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[LOST_EVENTS, LOST_REFUSED], doc: "What the event queue had no room for. Both stop at 65535." };
+    pub const LOST: Register = Register { name: "LOST", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[LOST_EVENTS, LOST_REFUSED], doc: "What the event queue had no room for. Both stop at 65535." };
     /// Arguments of the next command; cannot be written while one is in progress.
-    pub const ARGUMENT: Register = Register { name: "ARGUMENT", offset: 0x100, count: Some(20), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "Arguments of the next command; cannot be written while one is in progress." };
+    pub const ARGUMENT: Register = Register { name: "ARGUMENT", offset: 0x100, count: Some(20), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Arguments of the next command; cannot be written while one is in progress." };
     /// Results of the last command; 0 where it has none.
-    pub const RESULT: Register = Register { name: "RESULT", offset: 0x200, count: Some(20), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Results of the last command; 0 where it has none." };
+    pub const RESULT: Register = Register { name: "RESULT", offset: 0x200, count: Some(20), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Results of the last command; 0 where it has none." };
 }
 
 /// Admission.
@@ -797,41 +797,41 @@ pub mod admission {
         ],
     };
     /// 0x41444d4e, "ADMN": the entries by which callers are admitted.
-    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x41444d4e, \"ADMN\": the entries by which callers are admitted." };
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x41444d4e, \"ADMN\": the entries by which callers are admitted." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
-    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
     /// Byte address of the next block, that of socket 0.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, that of socket 0." };
     /// `CTRL.enable`: Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay.
     pub const CTRL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay." };
     /// Control.
-    pub const CTRL: Register = Register { name: "CTRL", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, fields: &[CTRL_ENABLE], doc: "Control." };
+    pub const CTRL: Register = Register { name: "CTRL", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CTRL_ENABLE], doc: "Control." };
     /// The time that deadlines are given by.
-    pub const SECONDS: Register = Register { name: "SECONDS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "The time that deadlines are given by." };
+    pub const SECONDS: Register = Register { name: "SECONDS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The time that deadlines are given by." };
     /// Writing 1 makes a free entry valid; 2 revokes a valid one, which closes its connections; 0 frees one that is revoked or whose time is over, once it has no connections. Any other write has no effect.
-    pub const STATE: Register = Register { name: "STATE", offset: 0x100, count: Some(16), mode: Mode::ReadWrite, mask: 0x3, counter: false, fields: &[], doc: "Writing 1 makes a free entry valid; 2 revokes a valid one, which closes its connections; 0 frees one that is revoked or whose time is over, once it has no connections. Any other write has no effect." };
+    pub const STATE: Register = Register { name: "STATE", offset: 0x100, count: Some(16), mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Writing 1 makes a free entry valid; 2 revokes a valid one, which closes its connections; 0 frees one that is revoked or whose time is over, once it has no connections. Any other write has no effect." };
     /// Connections that callers have by this entry, until their memory is free.
-    pub const USED: Register = Register { name: "USED", offset: 0x140, count: Some(16), mode: Mode::Read, mask: 0xffff, counter: false, fields: &[], doc: "Connections that callers have by this entry, until their memory is free." };
+    pub const USED: Register = Register { name: "USED", offset: 0x140, count: Some(16), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Connections that callers have by this entry, until their memory is free." };
     /// For software: what the entry is called.
-    pub const HANDLE: Register = Register { name: "HANDLE", offset: 0x180, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "For software: what the entry is called." };
+    pub const HANDLE: Register = Register { name: "HANDLE", offset: 0x180, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "For software: what the entry is called." };
     /// Connections at once, at most; 0: no limit.
-    pub const CONNECTIONS: Register = Register { name: "CONNECTIONS", offset: 0x1c0, count: Some(16), mode: Mode::ReadWrite, mask: 0xffff, counter: false, fields: &[], doc: "Connections at once, at most; 0: no limit." };
+    pub const CONNECTIONS: Register = Register { name: "CONNECTIONS", offset: 0x1c0, count: Some(16), mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Connections at once, at most; 0: no limit." };
     /// KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies.
-    pub const MEMORY: Register = Register { name: "MEMORY", offset: 0x200, count: Some(16), mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies." };
+    pub const MEMORY: Register = Register { name: "MEMORY", offset: 0x200, count: Some(16), mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies." };
     /// The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none.
-    pub const DEADLINE: Register = Register { name: "DEADLINE", offset: 0x240, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none." };
+    pub const DEADLINE: Register = Register { name: "DEADLINE", offset: 0x240, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none." };
     /// IPv4 address of a network: callers elsewhere are not admitted by this entry.
-    pub const ADDRESS: Register = Register { name: "ADDRESS", offset: 0x280, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "IPv4 address of a network: callers elsewhere are not admitted by this entry." };
+    pub const ADDRESS: Register = Register { name: "ADDRESS", offset: 0x280, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of a network: callers elsewhere are not admitted by this entry." };
     /// Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token.
-    pub const PREFIX: Register = Register { name: "PREFIX", offset: 0x2c0, count: Some(16), mode: Mode::ReadWrite, mask: 0x3f, counter: false, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token." };
+    pub const PREFIX: Register = Register { name: "PREFIX", offset: 0x2c0, count: Some(16), mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token." };
     /// First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network.
-    pub const TOKEN_0: Register = Register { name: "TOKEN_0", offset: 0x300, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network." };
+    pub const TOKEN_0: Register = Register { name: "TOKEN_0", offset: 0x300, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network." };
     /// Second word of the token.
-    pub const TOKEN_1: Register = Register { name: "TOKEN_1", offset: 0x340, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Second word of the token." };
+    pub const TOKEN_1: Register = Register { name: "TOKEN_1", offset: 0x340, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Second word of the token." };
     /// Third word of the token.
-    pub const TOKEN_2: Register = Register { name: "TOKEN_2", offset: 0x380, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Third word of the token." };
+    pub const TOKEN_2: Register = Register { name: "TOKEN_2", offset: 0x380, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Third word of the token." };
     /// Fourth word of the token.
-    pub const TOKEN_3: Register = Register { name: "TOKEN_3", offset: 0x3c0, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Fourth word of the token." };
+    pub const TOKEN_3: Register = Register { name: "TOKEN_3", offset: 0x3c0, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Fourth word of the token." };
 }
 
 /// Socket.
@@ -873,17 +873,17 @@ pub mod socket {
         ],
     };
     /// 0x534f434b, "SOCK": a socket.
-    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x534f434b, \"SOCK\": a socket." };
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x534f434b, \"SOCK\": a socket." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
-    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
     /// Byte address of the next block: that of the kernel if it has one, else the next socket's, or 0.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block: that of the kernel if it has one, else the next socket's, or 0." };
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: that of the kernel if it has one, else the next socket's, or 0." };
     /// How many functions the kernel has.
-    pub const FUNCTIONS: Register = Register { name: "FUNCTIONS", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "How many functions the kernel has." };
+    pub const FUNCTIONS: Register = Register { name: "FUNCTIONS", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "How many functions the kernel has." };
     /// Name of the kernel: 16 ASCII bytes, the first one lowest in the first word, zeros behind it.
-    pub const NAME: Register = Register { name: "NAME", offset: 0x10, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Name of the kernel: 16 ASCII bytes, the first one lowest in the first word, zeros behind it." };
+    pub const NAME: Register = Register { name: "NAME", offset: 0x10, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Name of the kernel: 16 ASCII bytes, the first one lowest in the first word, zeros behind it." };
     /// Codes of the functions, ascending, zeros behind them.
-    pub const FUNCTION_CODE: Register = Register { name: "FUNCTION_CODE", offset: 0x20, count: Some(8), mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Codes of the functions, ascending, zeros behind them." };
+    pub const FUNCTION_CODE: Register = Register { name: "FUNCTION_CODE", offset: 0x20, count: Some(8), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Codes of the functions, ascending, zeros behind them." };
     /// `STATUS.busy`: A job is in progress.
     pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A job is in progress." };
     /// `STATUS.cut`: The kernel is decoupled.
@@ -891,21 +891,21 @@ pub mod socket {
     /// `STATUS.outstanding`: Work requests of the kernel are outstanding.
     pub const STATUS_OUTSTANDING: Field = Field { name: "outstanding", low: 2, width: 1, doc: "Work requests of the kernel are outstanding." };
     /// State of the socket.
-    pub const STATUS: Register = Register { name: "STATUS", offset: 0x40, count: None, mode: Mode::Read, mask: 0x7, counter: false, fields: &[STATUS_BUSY, STATUS_CUT, STATUS_OUTSTANDING], doc: "State of the socket." };
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x40, count: None, mode: Mode::Read, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_BUSY, STATUS_CUT, STATUS_OUTSTANDING], doc: "State of the socket." };
     /// Jobs finished.
-    pub const JOBS: Register = Register { name: "JOBS", offset: 0x44, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Jobs finished." };
+    pub const JOBS: Register = Register { name: "JOBS", offset: 0x44, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Jobs finished." };
     /// Cycles of the last job, from its first region to its answer taken.
-    pub const LAST_CYCLES: Register = Register { name: "LAST_CYCLES", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Cycles of the last job, from its first region to its answer taken." };
+    pub const LAST_CYCLES: Register = Register { name: "LAST_CYCLES", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles of the last job, from its first region to its answer taken." };
     /// Jobs that took too long.
-    pub const TIMEOUTS: Register = Register { name: "TIMEOUTS", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Jobs that took too long." };
+    pub const TIMEOUTS: Register = Register { name: "TIMEOUTS", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Jobs that took too long." };
     /// Bursts and work requests outside of the window.
-    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Bursts and work requests outside of the window." };
+    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bursts and work requests outside of the window." };
     /// First page of 4 KiB for work requests of the kernel while no job runs.
-    pub const RDMA_PAGE: Register = Register { name: "RDMA_PAGE", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "First page of 4 KiB for work requests of the kernel while no job runs." };
+    pub const RDMA_PAGE: Register = Register { name: "RDMA_PAGE", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "First page of 4 KiB for work requests of the kernel while no job runs." };
     /// How many pages.
-    pub const RDMA_PAGES: Register = Register { name: "RDMA_PAGES", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, fields: &[], doc: "How many pages." };
+    pub const RDMA_PAGES: Register = Register { name: "RDMA_PAGES", offset: 0x58, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How many pages." };
     /// Version of the kernel: major in the upper 16 bits, minor in the lower.
-    pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0x5c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of the kernel: major in the upper 16 bits, minor in the lower." };
+    pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0x5c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of the kernel: major in the upper 16 bits, minor in the lower." };
     /// `IMAGES.count`: Images that it can hold, one at a time.
     pub const IMAGES_COUNT: Field = Field { name: "count", low: 0, width: 8, doc: "Images that it can hold, one at a time." };
     /// `IMAGES.active`: The one that it holds, if IMAGE_STATE says that it holds one.
@@ -915,17 +915,17 @@ pub mod socket {
     /// `IMAGES.has_former`: There was one before.
     pub const IMAGES_HAS_FORMER: Field = Field { name: "has_former", low: 24, width: 1, doc: "There was one before." };
     /// Kernels that can take each other's place in the socket.
-    pub const IMAGES: Register = Register { name: "IMAGES", offset: 0x60, count: None, mode: Mode::Read, mask: 0x1ffffff, counter: false, fields: &[IMAGES_COUNT, IMAGES_ACTIVE, IMAGES_FORMER, IMAGES_HAS_FORMER], doc: "Kernels that can take each other's place in the socket." };
+    pub const IMAGES: Register = Register { name: "IMAGES", offset: 0x60, count: None, mode: Mode::Read, mask: 0x1ffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[IMAGES_COUNT, IMAGES_ACTIVE, IMAGES_FORMER, IMAGES_HAS_FORMER], doc: "Kernels that can take each other's place in the socket." };
     /// `IMAGE_SELECT.image`: An image, for IMAGE_RECORD and IMAGE_COMMAND.
     pub const IMAGE_SELECT_IMAGE: Field = Field { name: "image", low: 0, width: 8, doc: "An image, for IMAGE_RECORD and IMAGE_COMMAND." };
     /// `IMAGE_SELECT.word`: A word of its record, for IMAGE_RECORD.
     pub const IMAGE_SELECT_WORD: Field = Field { name: "word", low: 8, width: 5, doc: "A word of its record, for IMAGE_RECORD." };
     /// Which image is meant. SLVERR while a command is under way.
-    pub const IMAGE_SELECT: Register = Register { name: "IMAGE_SELECT", offset: 0x64, count: None, mode: Mode::ReadWrite, mask: 0x1fff, counter: false, fields: &[IMAGE_SELECT_IMAGE, IMAGE_SELECT_WORD], doc: "Which image is meant. SLVERR while a command is under way." };
+    pub const IMAGE_SELECT: Register = Register { name: "IMAGE_SELECT", offset: 0x64, count: None, mode: Mode::ReadWrite, mask: 0x1fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[IMAGE_SELECT_IMAGE, IMAGE_SELECT_WORD], doc: "Which image is meant. SLVERR while a command is under way." };
     /// A word of the record of an image. SLVERR while a command is under way.
-    pub const IMAGE_RECORD: Register = Register { name: "IMAGE_RECORD", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "A word of the record of an image. SLVERR while a command is under way." };
+    pub const IMAGE_RECORD: Register = Register { name: "IMAGE_RECORD", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "A word of the record of an image. SLVERR while a command is under way." };
     /// Begins a command. SLVERR for 3 while none is under way, for others while one is, and if the socket has one image.
-    pub const IMAGE_COMMAND: Register = Register { name: "IMAGE_COMMAND", offset: 0x6c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Begins a command. SLVERR for 3 while none is under way, for others while one is, and if the socket has one image." };
+    pub const IMAGE_COMMAND: Register = Register { name: "IMAGE_COMMAND", offset: 0x6c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Begins a command. SLVERR for 3 while none is under way, for others while one is, and if the socket has one image." };
     /// `IMAGE_STATE.state`: 0: ready; 1: compares the digest; 2: waits for the running job; 3: for its accesses; 4 to 6: the image is loaded; 7: waits for the kernel to say what it is.
     pub const IMAGE_STATE_STATE: Field = Field { name: "state", low: 0, width: 4, doc: "0: ready; 1: compares the digest; 2: waits for the running job; 3: for its accesses; 4 to 6: the image is loaded; 7: waits for the kernel to say what it is." };
     /// `IMAGE_STATE.live`: The socket holds a kernel.
@@ -935,9 +935,9 @@ pub mod socket {
     /// `IMAGE_STATE.finished`: Commands, modulo 2^16.
     pub const IMAGE_STATE_FINISHED: Field = Field { name: "finished", low: 16, width: 16, doc: "Commands, modulo 2^16." };
     /// What has become of the last command.
-    pub const IMAGE_STATE: Register = Register { name: "IMAGE_STATE", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffff8f, counter: false, fields: &[IMAGE_STATE_STATE, IMAGE_STATE_LIVE, IMAGE_STATE_ERROR, IMAGE_STATE_FINISHED], doc: "What has become of the last command." };
+    pub const IMAGE_STATE: Register = Register { name: "IMAGE_STATE", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffff8f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[IMAGE_STATE_STATE, IMAGE_STATE_LIVE, IMAGE_STATE_ERROR, IMAGE_STATE_FINISHED], doc: "What has become of the last command." };
     /// SHA-256 of the image that is to be activated. SLVERR while a command is under way.
-    pub const IMAGE_DIGEST: Register = Register { name: "IMAGE_DIGEST", offset: 0x80, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "SHA-256 of the image that is to be activated. SLVERR while a command is under way." };
+    pub const IMAGE_DIGEST: Register = Register { name: "IMAGE_DIGEST", offset: 0x80, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "SHA-256 of the image that is to be activated. SLVERR while a command is under way." };
 }
 
 /// Kernel `traffic`.
@@ -983,57 +983,57 @@ pub mod traffic {
         ],
     };
     /// 0x54524146, "TRAF": the kernel `traffic`.
-    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "0x54524146, \"TRAF\": the kernel `traffic`." };
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x54524146, \"TRAF\": the kernel `traffic`." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
-    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
     /// Byte address of the next block: the next socket's, or 0.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Byte address of the next block: the next socket's, or 0." };
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: the next socket's, or 0." };
     /// `CONTROL.start`: Start a run. An error during one.
     pub const CONTROL_START: Field = Field { name: "start", low: 0, width: 1, doc: "Start a run. An error during one." };
     /// `CONTROL.stop`: Stop posting; the run ends with what is outstanding.
     pub const CONTROL_STOP: Field = Field { name: "stop", low: 1, width: 1, doc: "Stop posting; the run ends with what is outstanding." };
     /// Starts and stops.
-    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x10, count: None, mode: Mode::Write, mask: 0x3, counter: false, fields: &[CONTROL_START, CONTROL_STOP], doc: "Starts and stops." };
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x10, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_START, CONTROL_STOP], doc: "Starts and stops." };
     /// `STATUS.running`: A run is in progress.
     pub const STATUS_RUNNING: Field = Field { name: "running", low: 0, width: 1, doc: "A run is in progress." };
     /// State of the run.
-    pub const STATUS: Register = Register { name: "STATUS", offset: 0x14, count: None, mode: Mode::Read, mask: 0x1, counter: false, fields: &[STATUS_RUNNING], doc: "State of the run." };
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x14, count: None, mode: Mode::Read, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_RUNNING], doc: "State of the run." };
     /// As ibv_wr_opcode; 15: post receives.
-    pub const OPCODE: Register = Register { name: "OPCODE", offset: 0x18, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "As ibv_wr_opcode; 15: post receives." };
+    pub const OPCODE: Register = Register { name: "OPCODE", offset: 0x18, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "As ibv_wr_opcode; 15: post receives." };
     /// Bytes a request.
-    pub const LENGTH: Register = Register { name: "LENGTH", offset: 0x1c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Bytes a request." };
+    pub const LENGTH: Register = Register { name: "LENGTH", offset: 0x1c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes a request." };
     /// The first queue pair.
-    pub const QPN: Register = Register { name: "QPN", offset: 0x20, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "The first queue pair." };
+    pub const QPN: Register = Register { name: "QPN", offset: 0x20, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The first queue pair." };
     /// How many queue pairs, in turn.
-    pub const QPS: Register = Register { name: "QPS", offset: 0x24, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "How many queue pairs, in turn." };
+    pub const QPS: Register = Register { name: "QPS", offset: 0x24, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How many queue pairs, in turn." };
     /// Requests outstanding on each, 1 to 255.
-    pub const DEPTH: Register = Register { name: "DEPTH", offset: 0x28, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests outstanding on each, 1 to 255." };
+    pub const DEPTH: Register = Register { name: "DEPTH", offset: 0x28, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Requests outstanding on each, 1 to 255." };
     /// Requests in all.
-    pub const COUNT: Register = Register { name: "COUNT", offset: 0x2c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests in all." };
+    pub const COUNT: Register = Register { name: "COUNT", offset: 0x2c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Requests in all." };
     /// Local address, lower half.
-    pub const LOCAL_LO: Register = Register { name: "LOCAL_LO", offset: 0x30, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Local address, lower half." };
+    pub const LOCAL_LO: Register = Register { name: "LOCAL_LO", offset: 0x30, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Local address, lower half." };
     /// Likewise, upper half.
-    pub const LOCAL_HI: Register = Register { name: "LOCAL_HI", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    pub const LOCAL_HI: Register = Register { name: "LOCAL_HI", offset: 0x34, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, upper half." };
     /// Remote address, lower half.
-    pub const REMOTE_LO: Register = Register { name: "REMOTE_LO", offset: 0x38, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Remote address, lower half." };
+    pub const REMOTE_LO: Register = Register { name: "REMOTE_LO", offset: 0x38, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Remote address, lower half." };
     /// Likewise, upper half.
-    pub const REMOTE_HI: Register = Register { name: "REMOTE_HI", offset: 0x3c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Likewise, upper half." };
+    pub const REMOTE_HI: Register = Register { name: "REMOTE_HI", offset: 0x3c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, upper half." };
     /// Key of the remote memory.
-    pub const RKEY: Register = Register { name: "RKEY", offset: 0x40, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Key of the remote memory." };
+    pub const RKEY: Register = Register { name: "RKEY", offset: 0x40, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Key of the remote memory." };
     /// Request i is for the addresses + (i mod WRAP) * STRIDE.
-    pub const STRIDE: Register = Register { name: "STRIDE", offset: 0x44, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "Request i is for the addresses + (i mod WRAP) * STRIDE." };
+    pub const STRIDE: Register = Register { name: "STRIDE", offset: 0x44, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Request i is for the addresses + (i mod WRAP) * STRIDE." };
     /// See STRIDE.
-    pub const WRAP: Register = Register { name: "WRAP", offset: 0x48, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, fields: &[], doc: "See STRIDE." };
+    pub const WRAP: Register = Register { name: "WRAP", offset: 0x48, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "See STRIDE." };
     /// Requests posted.
-    pub const POSTED: Register = Register { name: "POSTED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests posted." };
+    pub const POSTED: Register = Register { name: "POSTED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Requests posted." };
     /// Requests completed.
-    pub const COMPLETED: Register = Register { name: "COMPLETED", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Requests completed." };
+    pub const COMPLETED: Register = Register { name: "COMPLETED", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Requests completed." };
     /// Of these, failed.
-    pub const FAILED: Register = Register { name: "FAILED", offset: 0x58, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Of these, failed." };
+    pub const FAILED: Register = Register { name: "FAILED", offset: 0x58, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, failed." };
     /// Status of the first that failed; 0: none.
-    pub const FAILURE: Register = Register { name: "FAILURE", offset: 0x5c, count: None, mode: Mode::Read, mask: 0x1f, counter: false, fields: &[], doc: "Status of the first that failed; 0: none." };
+    pub const FAILURE: Register = Register { name: "FAILURE", offset: 0x5c, count: None, mode: Mode::Read, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Status of the first that failed; 0: none." };
     /// Cycles from the start to the last completion.
-    pub const CYCLES: Register = Register { name: "CYCLES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Cycles from the start to the last completion." };
+    pub const CYCLES: Register = Register { name: "CYCLES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles from the start to the last completion." };
     /// Cycles from the start to the first completion.
-    pub const FIRST: Register = Register { name: "FIRST", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, fields: &[], doc: "Cycles from the start to the first completion." };
+    pub const FIRST: Register = Register { name: "FIRST", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles from the start to the first completion." };
 }

@@ -238,7 +238,7 @@ fn only_single_hosts_get_an_echo() {
         assert_eq!(ep.handle(NOW, &bytes(&bad)), Err(Discard::NotForUs), "{bad:?}");
     }
     assert!(frames(&mut ep, NOW).is_empty());
-    assert_eq!((ep.counters().rx_echo_request, ep.counters().discard_not_for_us), (1, 5));
+    assert_eq!((ep.counters().rx_echo_request, ep.counters().discard_not_ours), (1, 5));
     // What finds the queue full is counted there.
     for _ in 0..300 {
         ep.handle(NOW, &bytes(&good)).unwrap();

@@ -76,7 +76,7 @@ fn through_a_gateway() {
     net.run(Duration::from_micros(100));
     let sent = net.sent(0, |p| Some((p.headers.eth.dst, p.headers.ip.dst())));
     assert_eq!(sent, [(mac(1), Ipv4Addr::new(192, 168, 7, 7))]);
-    assert_eq!(net.ep(1).counters().discard_not_for_us, 1);
+    assert_eq!(net.ep(1).counters().discard_not_ours, 1);
 }
 
 #[test]

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is told of a device, and how it is called.
+
+use nacelle_manage::map::device;
+use nacelle_manage::{Descriptor, KernelSocket, MemoryRegion, Owner, QueuePair, Stats};
+
+use super::exposition::Exposition;
+use super::fleet::{Look, Seen, Socket};
+
+/// Among the counters of a device: values that fall, too. Each with its metric and what it is.
+const GAUGES: [(&str, &str, &str); 5] = [
+    ("kernels.running", "nacelle_calls_running", RUNNING),
+    ("kernels.waiting", "nacelle_calls_waiting", "Calls that wait for a place to run."),
+    ("kernels.lost", "nacelle_kernels_lost", "Kernels that did not end when they were told to."),
+    ("memory.bytes_held", "nacelle_memory_held_bytes", "Device memory that callers hold."),
+    ("rpc.callers", "nacelle_callers", "Connections of callers."),
+];
+const RUNNING: &str = "Calls whose kernel runs.";
+
+/// All that was seen, as text.
+pub(super) fn text(looks: &[Look]) -> prometheus::Result<String> {
+    let mut all = Exposition::default();
+    for Look { device, took, errors, seen } in looks {
+        let label = [("device", &device[..])];
+        all.gauge("nacelle_up", "Whether the device answered.", &label, seen.is_ok().into())?;
+        let help = "How long the device took to answer, or to be given up.";
+        all.gauge("nacelle_scrape_duration_seconds", help, &label, took.as_secs_f64())?;
+        let help = "How often the device did not answer since the exporter was started.";
+        all.counter("nacelle_scrape_errors_total", help, &label, *errors)?;
+        if let Ok(seen) = seen {
+            tell(&mut all, device, seen)?;
+        }
+    }
+    all.text()
+}
+
+fn tell(all: &mut Exposition, name: &str, seen: &Seen) -> prometheus::Result<()> {
+    identity(all, name, &seen.identity)?;
+    counters(all, name, &seen.stats)?;
+    connections(all, name, &seen.pairs)?;
+    regions(all, name, &seen.regions)?;
+    kernels(all, name, &seen.kernels)?;
+    sockets(all, name, &seen.sockets)
+}
+
+fn identity(all: &mut Exposition, name: &str, identity: &Descriptor) -> prometheus::Result<()> {
+    let Descriptor { kind, ip, mac, data_w, clock_hz, memory_bytes, .. } = identity;
+    let (kind, ip, mac, data_w) = (kind.to_string(), ip.to_string(), mac.to_string(), data_w.to_string());
+    let labels = [("device", name), ("kind", &kind), ("ip", &ip), ("mac", &mac), ("data_w", &data_w)];
+    all.gauge("nacelle_device_info", "What the device is: its labels say it.", &labels, 1.0)?;
+    let label = [("device", name)];
+    all.gauge("nacelle_clock_hertz", "Cycles of device time in a second.", &label, f64::from(*clock_hz))?;
+    all.gauge("nacelle_memory_bytes", "Device memory.", &label, *memory_bytes as f64)
+}
+
+fn counters(all: &mut Exposition, name: &str, stats: &Stats) -> prometheus::Result<()> {
+    let label = [("device", name)];
+    all.counter("nacelle_cycles_total", "Device time, in cycles.", &label, stats.cycles)?;
+    for (counter, value) in &stats.counters {
+        match GAUGES.iter().find(|(gauge, ..)| gauge == counter) {
+            Some((_, metric, help)) => all.gauge(metric, help, &label, *value as f64)?,
+            None => {
+                let register = device::BLOCK.registers.iter().find(|register| register.name == counter);
+                let event = register.map_or_else(String::new, |register| format!(": {}", register.doc));
+                let help = format!("Counter {counter} of the device{event}.");
+                all.counter(&metric_name(counter), &help, &label, *value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The metric of a counter: `roce.rx_frames` is `nacelle_roce_rx_frames_total`.
+fn metric_name(counter: &str) -> String {
+    format!("nacelle_{}_total", counter.replace(|one: char| !one.is_ascii_alphanumeric(), "_"))
+}
+
+fn connections(all: &mut Exposition, name: &str, pairs: &[QueuePair]) -> prometheus::Result<()> {
+    // Each owner has a value, also 0: a line of a graph that ends where it should fall misleads.
+    for owner in [Owner::Service, Owner::Management, Owner::Kernel] {
+        let count = pairs.iter().filter(|pair| pair.owner == owner).count();
+        let labels = [("device", name), ("owner", &owner.to_string()[..])];
+        all.gauge("nacelle_connections", "Queue pairs in use, by whose they are.", &labels, count as f64)?;
+    }
+    Ok(())
+}
+
+fn regions(all: &mut Exposition, name: &str, regions: &[MemoryRegion]) -> prometheus::Result<()> {
+    let label = [("device", name)];
+    all.gauge("nacelle_memory_regions", "Memory regions.", &label, regions.len() as f64)?;
+    let bytes: u64 = regions.iter().map(|region| region.length).sum();
+    let help = "Lengths of all memory regions; those that overlap count twice.";
+    all.gauge("nacelle_memory_region_bytes", help, &label, bytes as f64)
+}
+
+fn kernels(all: &mut Exposition, name: &str, sockets: &[KernelSocket]) -> prometheus::Result<()> {
+    for (number, socket) in sockets.iter().enumerate() {
+        let number = number.to_string();
+        let active = socket.active.and_then(|active| socket.images.get(usize::from(active)));
+        if let Some(image) = active {
+            let version = format!("{}.{}", image.version.0, image.version.1);
+            let labels =
+                [("device", name), ("socket", &number[..]), ("kernel", &image.name[..]), ("version", &version[..])];
+            all.gauge("nacelle_socket_info", "The kernel of a socket: its labels say it.", &labels, 1.0)?;
+        }
+        let help = "Whether the kernel of a socket is being replaced.";
+        let labels = [("device", name), ("socket", &number[..])];
+        all.gauge("nacelle_socket_changing", help, &labels, socket.changing.into())?;
+    }
+    Ok(())
+}
+
+fn sockets(all: &mut Exposition, name: &str, sockets: &[Socket]) -> prometheus::Result<()> {
+    for (number, Socket { busy, jobs, timeouts }) in sockets.iter().enumerate() {
+        let number = number.to_string();
+        let labels = [("device", name), ("socket", &number[..])];
+        all.gauge("nacelle_socket_busy", "Whether the socket runs a job at this moment.", &labels, (*busy).into())?;
+        all.counter("nacelle_socket_jobs_total", "Jobs that the socket has finished.", &labels, (*jobs).into())?;
+        let help = "Jobs that the socket ended because they took too long.";
+        all.counter("nacelle_socket_timeouts_total", help, &labels, (*timeouts).into())?;
+    }
+    if !sockets.is_empty() {
+        let running = sockets.iter().filter(|socket| socket.busy).count();
+        all.gauge("nacelle_calls_running", RUNNING, &[("device", name)], running as f64)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nacelle_manage::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_does_not_answer_is_told_beside_the_others() {
+        let why = Error::Management { name: "a \"b\"".into(), why: "no answer".into() };
+        let took = Duration::from_millis(1500);
+        let dead = Look { device: "a \"b\"".into(), took, errors: 3, seen: Err(why) };
+        let text = text(&[dead]).unwrap();
+        let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [
+            "nacelle_scrape_duration_seconds{device=\"a \\\"b\\\"\"} 1.5",
+            "nacelle_scrape_errors_total{device=\"a \\\"b\\\"\"} 3",
+            "nacelle_up{device=\"a \\\"b\\\"\"} 0",
+        ];
+        assert_eq!(samples, expected);
+    }
+
+    #[test]
+    fn counters_become_metrics() {
+        let mut all = Exposition::default();
+        let counters = [("roce.rx_frames", 7), ("kernels.waiting", 2), ("rpc_call_started", 5)];
+        let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+        super::counters(&mut all, "d", &Stats { cycles: 9, counters }).unwrap();
+        let text = all.text().unwrap();
+        for line in [
+            "# TYPE nacelle_roce_rx_frames_total counter",
+            "nacelle_roce_rx_frames_total{device=\"d\"} 7",
+            "# TYPE nacelle_calls_waiting gauge",
+            "nacelle_calls_waiting{device=\"d\"} 2",
+            "# HELP nacelle_rpc_call_started_total Counter rpc_call_started of the device: call started.",
+            "nacelle_cycles_total{device=\"d\"} 9",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nacelle export`: both kinds of device as Prometheus reads them, judged by its own checker, and the dashboard that shows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from conftest import ADDRESS, ROOT, Wire
+
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64.so"
+DASHBOARD = ROOT / "docs" / "how-to" / "watch-a-device.json"
+PROMTOOL = shutil.which("promtool") or str(ROOT / "build" / "tools" / "promtool")
+SOFT_ADDRESS = "10.77.0.3"
+# Among what a software device counts: what falls, too.
+GAUGES = {"kernels.running", "kernels.waiting", "kernels.lost", "memory.bytes_held", "rpc.callers"}
+
+
+class Exporter:
+    """An exporter that listens at a port of its own."""
+
+    def __init__(self, wire: Wire, *arguments: str) -> None:
+        process = wire.start("export", "--listen", "127.0.0.1:0", *arguments)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+/metrics", line)
+        assert found, line
+        self.url = found[0]
+
+    def text(self) -> str:
+        """One scrape."""
+        with urllib.request.urlopen(self.url, timeout=30) as response:
+            assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            return response.read().decode()
+
+
+def samples(text: str) -> dict[str, float]:
+    """Values by metric and labels, as they are written."""
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
+def check(text: str) -> None:
+    """What Prometheus itself says of it: nothing."""
+    result = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and not result.stdout + result.stderr, result.stdout + result.stderr
+
+
+@pytest.fixture
+def devices(wire: Wire) -> Wire:
+    """The simulated RTL as rtl0 and the software device as soft0, each of which has done a call."""
+    wire.device("--name", "rtl0", "--library", str(LIBRARY))
+    wire.start("device", "--soft", "--name", "soft0", "--ip", f"{SOFT_ADDRESS}/16")
+    end = time.monotonic() + 30
+    while {entry["name"] for entry in wire.json("ls") if entry["alive"]} != {"rtl0", "soft0"}:
+        assert time.monotonic() < end, "a device does not answer"
+        time.sleep(0.1)
+    (wire.folder / "x").write_bytes(b"HAL")
+    for address in (ADDRESS, SOFT_ADDRESS):
+        result = wire.run("run", "increment", "--device", address, "x", "-o", "y")
+        assert result.returncode == 0, result.stderr
+    return wire
+
+
+def test_the_checker_finds_what_is_wrong() -> None:
+    with pytest.raises(AssertionError, match="_total"):
+        check("# HELP a_b Text.\n# TYPE a_b counter\na_b 1\n")
+
+
+def test_both_devices_are_scraped(devices: Wire) -> None:
+    text = Exporter(devices).text()
+    check(text)
+    found = samples(text)
+    for name, kind in (("rtl0", "rtl"), ("soft0", "soft")):
+        stats = devices.json("stats", name)
+        for counter in stats["counters"]:
+            metric = f"nacelle_{re.sub('[^a-z0-9]', '_', counter)}_total"
+            assert (f'{metric}{{device="{name}"}}' in found) == (counter not in GAUGES), counter
+        assert 0 < found[f'nacelle_cycles_total{{device="{name}"}}'] <= stats["cycles"]
+        assert found[f'nacelle_up{{device="{name}"}}'] == 1
+        assert found[f'nacelle_scrape_errors_total{{device="{name}"}}'] == 0
+        assert found[f'nacelle_calls_running{{device="{name}"}}'] == 0
+        assert found[f'nacelle_connections{{device="{name}",owner="service"}}'] == 0
+        assert found[f'nacelle_memory_bytes{{device="{name}"}}'] == 1 << 30
+        # The device's description is in a region of its own.
+        assert found[f'nacelle_memory_regions{{device="{name}"}}'] >= 1
+        assert re.search(rf'^nacelle_device_info{{.*device="{name}",ip="10.77.0..",kind="{kind}",.*}} 1$', text, re.MULTILINE)
+        assert re.search(rf'^nacelle_socket_info{{device="{name}",kernel="increment",socket="0",.*}} 1$', text, re.MULTILINE)
+    assert found['nacelle_rpc_call_finished_total{device="rtl0"}'] == 1
+    assert found['nacelle_socket_jobs_total{device="rtl0",socket="0"}'] == 1
+    assert found['nacelle_socket_jobs_total{device="rtl0",socket="1"}'] == 0
+    assert found['nacelle_rpc_calls_total{device="soft0"}'] == 1
+    assert found['nacelle_calls_waiting{device="soft0"}'] == 0
+
+
+def test_a_dead_device_does_not_stop_the_others(devices: Wire) -> None:
+    exporter = Exporter(devices, "--timeout", "3", "rtl0", SOFT_ADDRESS, "gone")
+    found = samples(exporter.text())
+    assert [found[f'nacelle_up{{device="{name}"}}'] for name in ("gone", "rtl0", "soft0")] == [0, 1, 1]
+    # It is there, and answers nothing.
+    stopped = next(entry["pid"] for entry in devices.json("ls") if entry["name"] == "soft0")
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        for errors in (1, 2):
+            begin = time.monotonic()
+            text = exporter.text()
+            assert time.monotonic() - begin < 10
+            check(text)
+            found = samples(text)
+            assert found['nacelle_up{device="soft0"}'] == 0 and found['nacelle_up{device="rtl0"}'] == 1
+            assert found['nacelle_scrape_errors_total{device="soft0"}'] == errors
+            assert found['nacelle_scrape_errors_total{device="rtl0"}'] == 0
+            assert 3 <= found['nacelle_scrape_duration_seconds{device="soft0"}'] < 5
+            assert not any(name.startswith('nacelle_cycles_total{device="soft0"') for name in found)
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert samples(exporter.text())['nacelle_up{device="soft0"}'] == 1
+
+
+def test_metrics_without_a_server(devices: Wire) -> None:
+    result = devices.run("export", "--once", "soft0")
+    assert result.returncode == 0, result.stderr
+    check(result.stdout)
+    assert samples(result.stdout)['nacelle_up{device="soft0"}'] == 1
+    assert "rtl0" not in result.stdout
+
+
+def expressions(dashboard: Path) -> list[str]:
+    """What the panels and variables of a dashboard ask Prometheus for."""
+    found: list[str] = []
+
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            found.extend(text for key in ("expr", "query", "definition") if isinstance(text := value.get(key), str))
+            value = list(value.values())
+        if isinstance(value, list):
+            for part in value:
+                walk(part)
+
+    walk(json.loads(dashboard.read_text()))
+    return [text for text in found if "nacelle_" in text]
+
+
+def test_the_dashboard_shows_metrics_that_there_are(devices: Wire) -> None:
+    exported = {name.partition("{")[0] for name in samples(Exporter(devices).text())}
+    asked = expressions(DASHBOARD)
+    assert len(asked) > 10
+    for expression in asked:
+        named = set(re.findall(r"\bnacelle_\w+", expression))
+        assert named and named <= exported, (expression, named - exported)
+        # Not of all devices of the Prometheus server, but of those that are chosen.
+        assert "$device" in expression or "label_values" in expression, expression
+
+
+def test_promtool_reads_every_query_of_the_dashboard(tmp_path: Path) -> None:
+    queries = [text for text in expressions(DASHBOARD) if "label_values" not in text]
+    rules = [{"record": f"nacelle:query{n}", "expr": text.replace("$__rate_interval", "1m")} for n, text in enumerate(queries)]
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    result = subprocess.run([PROMTOOL, "check", "rules", str(file)], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and f"{len(queries)} rules found" in result.stdout, result.stdout + result.stderr
