@@ -12,8 +12,8 @@
 //! See docs/reference/management.md.
 #![forbid(unsafe_code)]
 
-pub mod admission;
 mod address;
+pub mod admission;
 mod bytes;
 mod control;
 mod descriptor;

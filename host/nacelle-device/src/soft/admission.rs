@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use nacelle_manage::admission::{ENTRIES, EntryState};
 use nacelle_manage::map::{Register, admission as map};
-use nacelle_manage::{Refusal, Registers};
 use nacelle_roce::ConnId;
 use nacelle_wire::admission::{Token, Why};
 

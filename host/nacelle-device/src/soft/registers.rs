@@ -111,7 +111,7 @@ impl SoftEngine {
     }
 
     /// What a register of its own block holds. `None` if this device has none such.
-    fn read_register(&self, register: &Register) -> Option<u32> {
+    pub(super) fn read_register(&self, register: &Register) -> Option<u32> {
         let Facts { clock_hz, data_w, memory_bytes, .. } = self.facts();
         let Identity { mac, ip, prefix_len, gateway } = &self.identity;
         let mac = mac.0.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -145,7 +145,7 @@ impl SoftEngine {
     }
 
     /// Sets a register of its own block. `None` if this device has none such that can be set.
-    fn write_register(&mut self, register: &Register, value: u32) -> Option<()> {
+    pub(super) fn write_register(&mut self, register: &Register, value: u32) -> Option<()> {
         let value = value & register.mask;
         match *register {
             // Of connections from now on.
