@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A call that takes long: a matrix multiplication, as large as this device needs for it.
 
-use super::{Many, Peer, Terms, raw_message, region};
+use super::{Many, Peer, Qp, Terms, raw_message, region};
 use crate::Failure;
 use nacelle_wire::{
     kernel::matmul::{Args, Dtype},
@@ -68,6 +68,20 @@ impl LongCall {
     ) -> Result<(), Failure> {
         many.set_up_with(peer, context, &self.regions(arguments))?;
         self.write_arguments(peer, many, context)
+    }
+
+    /// Starts it on a connection without contexts. Nothing is returned when it ends.
+    ///
+    /// # Errors
+    /// The device refuses the memory, or does not take the start.
+    pub(crate) fn start(self, peer: &mut Peer, qp: &mut Qp) -> Result<(), Failure> {
+        let asked = self.regions(RegionFlags::INPUT);
+        let regions: Vec<_> = (0..).zip(asked).map(|(index, (flags, size))| region(flags, index, size)).collect();
+        peer.send_message(qp, &raw_message(1, regions.len() as u8, &regions))?;
+        peer.take_regions(qp, &asked.map(|(_, size)| size))?;
+        let arguments = qp.regions[0];
+        peer.write_bytes(qp, &arguments, 0, &self.arguments())?;
+        peer.immediate(qp, Self::START)
     }
 
     /// Writes the arguments into the first region of a context.

@@ -217,6 +217,10 @@ fn ended(peer: &mut Peer, qp: &Qp, why: Why) -> Result<(), Failure> {
 }
 
 fn revocation(peer: &mut Peer) -> Result<(), Failure> {
+    // What a call takes is tried while everybody may connect.
+    peer.manage()?.turn_admission(false)?;
+    let long = peer.long_call()?.times(10);
+    peer.manage()?.turn_admission(true)?;
     let (bad, good) = (token(), token());
     let number = peer.manage()?.admit(&entry(bad))?;
     peer.manage()?.admit(&entry(good))?;
@@ -235,12 +239,14 @@ fn revocation(peer: &mut Peer) -> Result<(), Failure> {
         peer.set_up_regions(&mut qp, &[SIZE])?;
         all.push(qp);
     }
-    // One of them is in a call.
-    peer.outputs_of_nothing(&mut all[0])?;
+    // One of them is in a call, which does not delay the end.
+    long.start(peer, &mut all[0])?;
+    let began = Instant::now();
     peer.manage()?.revoke(number)?;
     for qp in &all {
         ended(peer, qp, Why::Revoked)?;
     }
+    ensure!(began.elapsed() < long.time, "the end of an entry waits for its calls: {:?}", began.elapsed());
     for qp in &mut others {
         works(peer, qp)?;
     }
