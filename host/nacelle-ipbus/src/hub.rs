@@ -119,7 +119,7 @@ impl Hub {
             let config = self.config;
             thread::spawn(move || {
                 let _place = place;
-                // It ends when the client goes, breaks the protocol, or keeps nobody waiting any longer.
+                // It ends when the client goes, breaks the protocol, stalls, or is silent for too long.
                 let _ = Client { stream, config, sessions: HashMap::new() }.serve();
             });
         }
