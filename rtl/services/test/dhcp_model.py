@@ -8,7 +8,7 @@ from typing import Any
 
 from scapy.layers.dhcp import BOOTP, DHCP
 
-MAC = "02:4e:41:00:be:ef"
+MAC = "02:4e:41:0a:be:9f"
 SERVER, ROUTER, OFFERED = "10.0.0.1", "10.0.0.254", "10.0.0.77"
 MIN_LEASE = 16
 COOKIE = bytes([0x63, 0x82, 0x53, 0x63])
