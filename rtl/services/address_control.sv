@@ -67,7 +67,8 @@ module address_control
 
   // ---- link-local: first an address that follows from the MAC address, so that it stays the same (RFC 3927, 2.1); 169.254.1.0 to .254.255 ----
   logic [15:0] local_q;
-  wire [7:0] third = local_q[15:8] inside {8'd0, 8'd255} ? 8'd128 : local_q[15:8];
+  ipv4_addr_t local_ip_q;
+  always_ff @(posedge clk) local_ip_q <= {16'ha9fe, local_q[15:8] inside {8'd0, 8'd255} ? 8'd128 : local_q[15:8], local_q[7:0]};
 
   // ---- what is wanted ----
   always_comb begin
@@ -80,7 +81,7 @@ module address_control
     end else if (failing && mode == MODE_DHCP_OR_STATIC) wanted_origin = ORIGIN_STATIC;
     else if (failing && mode == MODE_DHCP_OR_LINK_LOCAL) begin
       wanted_origin = ORIGIN_LINK_LOCAL;
-      wanted        = '{ip: {16'ha9fe, third, local_q[7:0]}, prefix_length: 6'd16, gateway: '0};
+      wanted        = '{ip: local_ip_q, prefix_length: 6'd16, gateway: '0};
     end
     if (wanted.ip == '0) wanted_origin = ORIGIN_NONE;
   end

@@ -156,8 +156,14 @@ module dhcp_client
   take_e       take_q;
   seconds_t    difference_q;
   logic        below_q, t2_ok_q;
-  wire fits_request = got.kind == DHCPACK && (state_q == DHCP_REQUESTING ? got.server == server_q : prolongs && got.yiaddr == address_q.ip);
-  wire looks = answer.valid && take_q == TAKE_LOOK && !send_q;
+  logic        shown_q, same_server_q, same_ip_q;   // the answer is there for a second cycle: these belong to it
+  always_ff @(posedge clk) begin
+    shown_q       <= !rst && answer.valid && !answer.ready;
+    same_server_q <= got.server == server_q;
+    same_ip_q     <= got.yiaddr == address_q.ip;
+  end
+  wire fits_request = got.kind == DHCPACK && (state_q == DHCP_REQUESTING ? same_server_q : prolongs && same_ip_q);
+  wire looks = answer.valid && shown_q && take_q == TAKE_LOOK && !send_q;
   wire nak = looks && got.kind == DHCPNAK && (state_q == DHCP_REQUESTING || prolongs);
   wire offer = looks && got.kind == DHCPOFFER && state_q == DHCP_SELECTING;
   wire ack = looks && fits_request;
