@@ -156,16 +156,19 @@ module dhcp_client
   take_e       take_q;
   seconds_t    difference_q;
   logic        below_q, t2_ok_q;
-  logic        shown_q, same_server_q, same_ip_q;   // the answer is there for a second cycle: these belong to it
+  logic        shown_q, same_server_q, same_ip_q, is_offer_q, is_ack_q, is_nak_q;   // the answer is there for a second cycle: these belong to it
   always_ff @(posedge clk) begin
     shown_q       <= !rst && answer.valid && !answer.ready;
     same_server_q <= got.server == server_q;
     same_ip_q     <= got.yiaddr == address_q.ip;
+    is_offer_q    <= got.kind == DHCPOFFER;
+    is_ack_q      <= got.kind == DHCPACK;
+    is_nak_q      <= got.kind == DHCPNAK;
   end
-  wire fits_request = got.kind == DHCPACK && (state_q == DHCP_REQUESTING ? same_server_q : prolongs && same_ip_q);
+  wire fits_request = is_ack_q && (state_q == DHCP_REQUESTING ? same_server_q : prolongs && same_ip_q);
   wire looks = answer.valid && shown_q && take_q == TAKE_LOOK && !send_q;
-  wire nak = looks && got.kind == DHCPNAK && (state_q == DHCP_REQUESTING || prolongs);
-  wire offer = looks && got.kind == DHCPOFFER && state_q == DHCP_SELECTING;
+  wire nak = looks && is_nak_q && (state_q == DHCP_REQUESTING || prolongs);
+  wire offer = looks && is_offer_q && state_q == DHCP_SELECTING;
   wire ack = looks && fits_request;
   assign answer.ready = (looks && !ack) || take_q == TAKE_DONE;
 

@@ -46,6 +46,7 @@ module dhcp_receive
   service_word_t   word;
   message_words_t  at_q;           // of the word that arrives
   message_length_t length_q, byte_q, end_q;
+  logic            wrong_q;        // the word before was not what it must be
   logic            ok_q, shown_q;  // no fault so far; the byte at byte_q is there
   logic [1:0]      overload_q;
   logic [7:0]      code_q, left_q;
@@ -97,9 +98,9 @@ module dhcp_receive
   wire host = answer_q.yiaddr != '0 && answer_q.yiaddr[31:29] != 3'b111;
   wire granted = answer_q.kind inside {DHCPOFFER, DHCPACK} && host && answer_q.server != '0 && answer_q.lease >= MIN_LEASE
       && mask_q == '0;
-  logic granted_q;
+  logic useful_q;
   wire judged = state_q == S_JUDGE && shown_q;
-  wire good = ok_q && (nak || granted_q);
+  wire good = ok_q && useful_q;
   assign answer.valid = judged && good;
   assign answer.data  = answer_q;
   assign malformed    = judged && !good;
@@ -125,7 +126,9 @@ module dhcp_receive
 
   always_ff @(posedge clk) begin
     shown_q   <= walking && !shown_q;
-    granted_q <= granted;
+    useful_q  <= nak || granted;
+    wrong_q   <= !rst && state_q == S_STORE && words.valid && !right;
+    if (wrong_q) ok_q <= 1'b0;
     unique case (state_q)
       S_IDLE: begin
         at_q       <= '0;
@@ -145,7 +148,6 @@ module dhcp_receive
         end_q <= length_q;
         if (words.valid) begin
           at_q <= at_q + 1'b1;
-          if (!right) ok_q <= 1'b0;
           if (at_q == message_words_t'(4)) answer_q.yiaddr <= word.data;
           if (word.last) begin
             state_q <= S_CODE;
