@@ -129,7 +129,7 @@ def test_config_by_way_of_the_network(wire: Wire, namespace: list[str], kind: st
     # Without a token: what is public.
     blocks = good("blocks", ADDRESS)
     names = [line.split()[0] for line in blocks.splitlines()[1:4]]
-    assert names == (["device"] if kind == "soft" else ["device", "management", "socket0"])
+    assert names == (["device", "admission"] if kind == "soft" else ["device", "management", "admission"])
     assert good("get", f"{ADDRESS}:50001", "QPS").split()[-2:] == ["0x100", "256"]
     bad(4, "register 0x00040 cannot be read without a token", "get", ADDRESS, "KEEPALIVE_MS")
     bad(4, "register 0x00040 cannot be written without a token", "set", ADDRESS, "KEEPALIVE_MS", "5")
