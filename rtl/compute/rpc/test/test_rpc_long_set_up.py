@@ -390,7 +390,7 @@ async def a_chain_is_cancelled_in_any_moment(dut, stall: float, late: bool) -> N
     await world.set_up_long(context, wanted, steps, deadline=5 if late else 0)
     await world.set_up(other.contexts[0], wanted)
     world.kernel = lambda _: 0
-    world.kernel_cycles = (0, 3)
+    world.kernel_cycles = (0, 40)  # so that the moments are spread over all steps
     seen = set()
     for after in [*range(0, 120, 7), 300]:
         world.jobs.clear()
