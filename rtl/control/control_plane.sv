@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
-// port (roce_management), one for admission (roce_admission), one for each socket. Several masters share it. An access takes about 9 cycles; to a counter up to one round of
-// its walker more. An access that no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
+// port (roce_management), one for admission (roce_admission), one for each socket. Several masters share it. An access takes about 9
+// cycles; to a counter up to one round of its walker more. An access that no register has is answered with DECERR, a socket that does
+// not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
@@ -96,60 +97,10 @@ module control_plane
   );
 
   for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
-    assign socket[i].awaddr   = slave[i+1].awaddr;
-    assign socket[i].awvalid  = slave[i+1].awvalid;
-    assign socket[i].wdata    = slave[i+1].wdata;
-    assign socket[i].wstrb    = slave[i+1].wstrb;
-    assign socket[i].wvalid   = slave[i+1].wvalid;
-    assign socket[i].bready   = slave[i+1].bready;
-    assign socket[i].araddr   = slave[i+1].araddr;
-    assign socket[i].arvalid  = slave[i+1].arvalid;
-    assign socket[i].rready   = slave[i+1].rready;
-    assign slave[i+1].awready = socket[i].awready;
-    assign slave[i+1].wready  = socket[i].wready;
-    assign slave[i+1].bresp   = socket[i].bresp;
-    assign slave[i+1].bvalid  = socket[i].bvalid;
-    assign slave[i+1].arready = socket[i].arready;
-    assign slave[i+1].rdata   = socket[i].rdata;
-    assign slave[i+1].rresp   = socket[i].rresp;
-    assign slave[i+1].rvalid  = socket[i].rvalid;
+    axil_wires joined (.in(slave[i+1]), .out(socket[i]));
   end
-
-  assign management.awaddr  = slave[MANAGEMENT].awaddr;
-  assign management.awvalid = slave[MANAGEMENT].awvalid;
-  assign management.wdata   = slave[MANAGEMENT].wdata;
-  assign management.wstrb   = slave[MANAGEMENT].wstrb;
-  assign management.wvalid  = slave[MANAGEMENT].wvalid;
-  assign management.bready  = slave[MANAGEMENT].bready;
-  assign management.araddr  = slave[MANAGEMENT].araddr;
-  assign management.arvalid = slave[MANAGEMENT].arvalid;
-  assign management.rready  = slave[MANAGEMENT].rready;
-  assign slave[MANAGEMENT].awready = management.awready;
-  assign slave[MANAGEMENT].wready  = management.wready;
-  assign slave[MANAGEMENT].bresp   = management.bresp;
-  assign slave[MANAGEMENT].bvalid  = management.bvalid;
-  assign slave[MANAGEMENT].arready = management.arready;
-  assign slave[MANAGEMENT].rdata   = management.rdata;
-  assign slave[MANAGEMENT].rresp   = management.rresp;
-  assign slave[MANAGEMENT].rvalid  = management.rvalid;
-
-  assign admission.awaddr  = slave[ADMISSION].awaddr;
-  assign admission.awvalid = slave[ADMISSION].awvalid;
-  assign admission.wdata   = slave[ADMISSION].wdata;
-  assign admission.wstrb   = slave[ADMISSION].wstrb;
-  assign admission.wvalid  = slave[ADMISSION].wvalid;
-  assign admission.bready  = slave[ADMISSION].bready;
-  assign admission.araddr  = slave[ADMISSION].araddr;
-  assign admission.arvalid = slave[ADMISSION].arvalid;
-  assign admission.rready  = slave[ADMISSION].rready;
-  assign slave[ADMISSION].awready = admission.awready;
-  assign slave[ADMISSION].wready  = admission.wready;
-  assign slave[ADMISSION].bresp   = admission.bresp;
-  assign slave[ADMISSION].bvalid  = admission.bvalid;
-  assign slave[ADMISSION].arready = admission.arready;
-  assign slave[ADMISSION].rdata   = admission.rdata;
-  assign slave[ADMISSION].rresp   = admission.rresp;
-  assign slave[ADMISSION].rvalid  = admission.rvalid;
+  axil_wires to_management (.in(slave[MANAGEMENT]), .out(management));
+  axil_wires to_admission (.in(slave[ADMISSION]), .out(admission));
 
   // ---- the device's own ----
   nacelle_regs_pkg::nacelle_regs__in_t facts;

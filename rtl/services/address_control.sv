@@ -34,7 +34,7 @@ module address_control
     stream_if.source        claim,          // arp_claim_t
     output arp_watch_t      watch,
     input  logic            conflict,       // pulse: another host has what is watched
-    output farewell_t       farewell,
+    output withdrawal_t     withdrawal,
     input  logic            closed,         // no connection is left
     input  logic            abandoned,      // what `abandon` asks for is done
     output logic            found_conflict, // pulses
@@ -228,13 +228,13 @@ module address_control
   assign claim.valid = claim_q;
   assign claim.data  = '{probe: claim_probe_q, ip: watch.ip};
   assign watch       = '{valid: probing || has, probing: probing, ip: probing ? candidate_q : address_q.ip};
-  assign farewell    = '{close: has && state_q inside {ADDRESS_LEAVE, ADDRESS_ABANDON}, abandon: has && state_q == ADDRESS_ABANDON};
+  assign withdrawal = '{close: has && state_q inside {ADDRESS_LEAVE, ADDRESS_ABANDON}, abandon: has && state_q == ADDRESS_ABANDON};
 
   assign address        = address_q;
   assign origin         = origin_q;
   assign state          = state_q;
   assign in_use         = origin_q == ORIGIN_DHCP;
   assign lease_conflict = lease_conflict_q;
-  assign idle = settled_q && !claim_q && !farewell.abandon
+  assign idle = settled_q && !claim_q && !withdrawal.abandon
       && (state_q == ADDRESS_REST ? (wants ? fits_q && !(announce_q && over) : !has) : !over);
 endmodule

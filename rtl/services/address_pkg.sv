@@ -88,5 +88,5 @@ package address_pkg;
   typedef struct packed {
     logic close;                                     // close all: peers get a DREQ
     logic abandon;                                   // and do not wait for their answers any longer
-  } farewell_t;
+  } withdrawal_t;
 endpackage

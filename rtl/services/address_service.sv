@@ -32,7 +32,7 @@ module address_service
     stream_if.source          claim,              // arp_claim_t
     output arp_watch_t        watch,
     input  logic              conflict,
-    output farewell_t         farewell,
+    output withdrawal_t       withdrawal,
     input  logic              closed,
     input  logic              abandoned,
     output address_events_t   events,
@@ -66,7 +66,7 @@ module address_service
 
   address_control control (
       .clk, .rst, .tick, .random(random_q), .mac, .mode(settings.mode), .fixed(settings.fixed), .lease, .failing, .in_use, .lease_conflict,
-      .address, .origin(status.origin), .state(status.state), .claim, .watch, .conflict, .farewell, .closed, .abandoned,
+      .address, .origin(status.origin), .state(status.state), .claim, .watch, .conflict, .withdrawal, .closed, .abandoned,
       .found_conflict(events.conflict), .defended(events.defended), .lost(events.lost), .idle(control_idle)
   );
 

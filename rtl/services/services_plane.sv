@@ -43,7 +43,7 @@ module services_plane
     stream_if.source        claim,              // arp_claim_t: probes and announcements
     output arp_watch_t      watch,
     input  logic            conflict,
-    output farewell_t       farewell,           // to connections, when the address goes
+    output withdrawal_t     withdrawal,         // of the address: what uses it is closed
     input  logic            closed,
     input  logic            abandoned,
     output service_events_t events,
@@ -89,7 +89,7 @@ module services_plane
       .offered_valid(offered_valid && for_dhcp), .offered_first, .admitted(dhcp_admitted),
       .message(taken[SERVICE_DHCP]), .words(taken_words[SERVICE_DHCP]),
       .response(answer[SERVICE_DHCP]), .response_words(answer_words[SERVICE_DHCP]),
-      .claim, .watch, .conflict, .farewell, .closed, .abandoned, .events(address_events), .idle(address_idle)
+      .claim, .watch, .conflict, .withdrawal, .closed, .abandoned, .events(address_events), .idle(address_idle)
   );
 
   ipbus_admission admission (

@@ -91,26 +91,10 @@ module nacelle_shell
   mac_t            mac;
   address_settings_t address_settings;
   address_status_t address_status;
-  farewell_t       farewell;
+  withdrawal_t     withdrawal;
   logic            connections_closed, connections_abandoned;
 
-  assign register_bus[0].awaddr  = bus.awaddr;
-  assign register_bus[0].awvalid = bus.awvalid;
-  assign register_bus[0].wdata   = bus.wdata;
-  assign register_bus[0].wstrb   = bus.wstrb;
-  assign register_bus[0].wvalid  = bus.wvalid;
-  assign register_bus[0].bready  = bus.bready;
-  assign register_bus[0].araddr  = bus.araddr;
-  assign register_bus[0].arvalid = bus.arvalid;
-  assign register_bus[0].rready  = bus.rready;
-  assign bus.awready = register_bus[0].awready;
-  assign bus.wready  = register_bus[0].wready;
-  assign bus.bresp   = register_bus[0].bresp;
-  assign bus.bvalid  = register_bus[0].bvalid;
-  assign bus.arready = register_bus[0].arready;
-  assign bus.rdata   = register_bus[0].rdata;
-  assign bus.rresp   = register_bus[0].rresp;
-  assign bus.rvalid  = register_bus[0].rvalid;
+  axil_wires outside (.in(bus), .out(register_bus[0]));
 
   control_plane #(
       .DATA_W    (DATA_W),
@@ -199,8 +183,6 @@ module nacelle_shell
 
   stream_if #(.T(frame_rx_t)) frame ();
   axis_if #(.DATA_W(DATA_W)) payload ();
-  stream_if #(.T(frame_tx_t)) roce_tx[2] ();
-  axis_if #(.DATA_W(DATA_W)) roce_tx_payload[2] ();
   localparam int unsigned SENDERS = 3;           // the two of the transport, the services
   stream_if #(.T(frame_tx_t)) user_tx[SENDERS] ();
   axis_if #(.DATA_W(DATA_W)) user_tx_payload[SENDERS] ();
@@ -242,18 +224,6 @@ module nacelle_shell
       .idle(packet_idle)
   );
 
-  for (genvar i = 0; i < 2; i++) begin : roce_sends
-    assign user_tx[i].valid = roce_tx[i].valid;
-    assign user_tx[i].data  = roce_tx[i].data;
-    assign roce_tx[i].ready = user_tx[i].ready;
-    assign user_tx_payload[i].tvalid = roce_tx_payload[i].tvalid;
-    assign user_tx_payload[i].tdata  = roce_tx_payload[i].tdata;
-    assign user_tx_payload[i].tkeep  = roce_tx_payload[i].tkeep;
-    assign user_tx_payload[i].tlast  = roce_tx_payload[i].tlast;
-    assign user_tx_payload[i].tuser  = roce_tx_payload[i].tuser;
-    assign roce_tx_payload[i].tready = user_tx_payload[i].tready;
-  end
-
   services_plane #(
       .DATA_W  (DATA_W),
       .CLOCK_HZ(CLOCK_HZ)
@@ -276,7 +246,7 @@ module nacelle_shell
       .claim(arp_claim),
       .watch(arp_watch),
       .conflict(arp_conflict),
-      .farewell,
+      .withdrawal,
       .closed(connections_closed),
       .abandoned(connections_abandoned),
       .events(service_events),
@@ -305,7 +275,7 @@ module nacelle_shell
   stream_if #(.T(cc_view_t)) rate_viewed ();
   stream_if #(.T(qp_index_t)) counters_view ();
   stream_if #(.T(qp_counters_t)) counters_viewed ();
-  logic made, gone, unsignaled, refused, clients_idle, management_idle, farewell_idle;
+  logic made, gone, unsignaled, refused, clients_idle, management_idle, withdrawal_idle;
   qp_cmd_t changed;
   qp_index_t unsignaled_index;
   qpn_t view_qpn;
@@ -357,15 +327,15 @@ module nacelle_shell
       .ended,
       .sweep,
       .congestion,
-      .leaving(farewell.close),
-      .abandon(farewell.abandon),
+      .leaving(withdrawal.close),
+      .abandon(withdrawal.abandon),
       .closed(connections_closed),
       .seed,
       .keepalive_cycles,
       .frame,
       .payload,
-      .tx(roce_tx),
-      .tx_payload(roce_tx_payload),
+      .tx(user_tx[0:1]),
+      .tx_payload(user_tx_payload[0:1]),
       .arp_query,
       .arp_answer,
       .wqe,
@@ -466,16 +436,16 @@ module nacelle_shell
 
   roce_close_all #(
       .QPS(QPS)
-  ) address_farewell (
+  ) address_withdrawal (
       .clk,
       .rst(plane_rst_q),
-      .close(farewell.close),
-      .abandon(farewell.abandon),
+      .close(withdrawal.close),
+      .abandon(withdrawal.abandon),
       .abandoned(connections_abandoned),
       .closing(closes[1]),
       .command(hands_cmd[2]),
       .answer(hands_done[2]),
-      .idle(farewell_idle)
+      .idle(withdrawal_idle)
   );
 
   stream_arbiter #(
@@ -690,5 +660,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && farewell_idle && !close.valid && rpc_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && (&socket_idle);
 endmodule

@@ -19,8 +19,8 @@ from scapy.layers.dhcp import BOOTP
 
 RX, TX, WORD = "services_pkg::service_rx_t", "services_pkg::service_tx_t", "services_pkg::service_word_t"
 SETTINGS, STATUS, LOCAL = "address_pkg::address_settings_t", "address_pkg::address_status_t", "packet_pkg::local_addr_t"
-EVENTS, CLAIM, WATCH, FAREWELL = (
-    "address_pkg::address_events_t", "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t", "address_pkg::farewell_t",
+EVENTS, CLAIM, WATCH, WITHDRAWAL = (
+    "address_pkg::address_events_t", "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t", "address_pkg::withdrawal_t",
 )  # fmt: skip
 CLOCK_HZ = 1_600_000_000
 TICK = CLOCK_HZ // 16
@@ -75,7 +75,7 @@ class Bench:
         self.sent: list[Message] = []
         self.claims: list[tuple[float, bool, str]] = []
         self.counts: dict[str, int] = {}
-        self.farewells = 0  # rising edges of `close`
+        self.withdrawals = 0  # rising edges of `close`
         self.still_there = 0  # ... while the address was there, and what came of it
         self.settings = {
             "mode": DHCP,
@@ -108,17 +108,17 @@ class Bench:
         await self.settle()
 
     async def _watch(self) -> None:
-        events, farewell = struct(EVENTS), struct(FAREWELL)
+        events, withdrawal = struct(EVENTS), struct(WITHDRAWAL)
         closing = False
         while True:
             await FallingEdge(self.dut.clk)
             if word := int(self.dut.events.value):
                 for name, value in vars(events.unpack(word)).items():
                     self.counts[name] = self.counts.get(name, 0) + value
-            now = farewell.unpack(int(self.dut.farewell.value))
+            now = withdrawal.unpack(int(self.dut.withdrawal.value))
             self.dut.abandoned.value = now.abandon
             if now.close and not closing:
-                self.farewells += 1
+                self.withdrawals += 1
                 assert self.local.ip
             closing = bool(now.close)
 
@@ -385,7 +385,7 @@ async def a_lease_is_renewed_at_t1(dut, times: tuple[int | None, int | None]) ->
     assert bench.status.dhcp == BOUND and bench.status.lease_left == 500
     assert (bench.ip, bench.local.prefix_length, bench.local.gateway) == (OFFERED, 16, 0)
     await bench.sleep(PROBING)
-    assert bench.farewells == 0 and len([claim for claim in bench.claims if claim[1]]) == 3, "nothing but the lease is new"
+    assert bench.withdrawals == 0 and len([claim for claim in bench.claims if claim[1]]) == 3, "nothing but the lease is new"
 
 
 @cocotb.test()
@@ -399,7 +399,7 @@ async def a_server_that_has_gone(dut) -> None:
         sent += bench.sent
         bench.sent.clear()
     ended = bench.time - request.time
-    assert 998 <= ended <= 1000 and bench.farewells == 1 and bench.counts["lost"] == 1 and bench.counts["lease_lost"] == 1
+    assert 998 <= ended <= 1000 and bench.withdrawals == 1 and bench.counts["lost"] == 1 and bench.counts["lease_lost"] == 1
     at = [message.time - request.time for message in sent if message.kind == model.KINDS["request"]]
     nominal = [500, 687.5, 781, 841, 875, 937, 997]  # 4.4.5: half of what is left, 60 s at least
     assert len(at) == len(nominal) and all(abs(a - b) < 4 for a, b in zip(at, nominal, strict=True)), at
@@ -447,7 +447,7 @@ async def a_nak_begins_again(dut, when: str) -> None:
     await bench.reply("nak", request)
     assert bench.counts["nak"] == 1
     used = when != "requesting"
-    assert bench.farewells == used and bench.counts.get("lease_lost", 0) == used
+    assert bench.withdrawals == used and bench.counts.get("lease_lost", 0) == used
     await bench.sleep(0.75)
     assert bench.ip is None and bench.counts.get("lost", 0) == used
     await bench.bound(yiaddr="10.0.0.99")
@@ -471,7 +471,7 @@ async def an_address_that_somebody_has_is_declined(dut, probes: int) -> None:
     assert (decline.to, decline.source) == (EVERYBODY, "0.0.0.0")
     assert (decline.asked("requested_addr"), decline.asked("server_id")) == (OFFERED, SERVER)
     assert not {"param_req_list", "hostname", "vendor_class_id", "max_dhcp_size"} & set(decline.options)
-    assert bench.counts["conflict"] == 1 and bench.ip is None and bench.farewells == 0
+    assert bench.counts["conflict"] == 1 and bench.ip is None and bench.withdrawals == 0
     discover = await bench.next("discover")
     assert 10 <= discover.time - decline.time <= 11.1  # RFC 2131, 3.1 (5)
     assert len(bench.claims) == probes, "no further probes"
@@ -516,7 +516,7 @@ async def an_address_in_use_is_defended_once(dut) -> None:
     await bench.sleep(9)
     bench.claims.clear()
     await bench.conflict()
-    assert not bench.claims and bench.farewells == 1
+    assert not bench.claims and bench.withdrawals == 1
     decline = await bench.next("decline", within=0.1)
     assert decline.asked("requested_addr") == OFFERED
     await bench.sleep(0.75)
@@ -533,7 +533,7 @@ async def connections_get_time_to_close(dut) -> None:
         await bench.command("renew")
         await bench.reply("nak", await bench.next("request"))
         began = bench.time
-        assert bench.ip == OFFERED and struct(FAREWELL).unpack(int(dut.farewell.value)).close
+        assert bench.ip == OFFERED and struct(WITHDRAWAL).unpack(int(dut.withdrawal.value)).close
         await bench.sleep(0.25)
         assert bench.ip == OFFERED
         dut.closed.value = int(closes)
@@ -548,7 +548,7 @@ async def a_lease_is_released_on_command(dut) -> None:
     bench = await Bench(dut).start()
     await bench.bound()
     await bench.command("give_up")
-    assert not bench.sent and bench.ip == OFFERED and bench.farewells == 1
+    assert not bench.sent and bench.ip == OFFERED and bench.withdrawals == 1
     release = await bench.next("release", within=1)
     assert bench.ip is None and bench.status.dhcp == OFF
     assert (release.to, release.record.mac, release.source) == (SERVER, SERVER_MAC, OFFERED)
@@ -586,7 +586,7 @@ async def a_static_address_is_there_at_once(dut) -> None:
     await bench.sleep(10.2)
     await bench.conflict()
     assert [claim[1:] for claim in bench.claims] == [(False, FIXED)] * 2 and bench.counts["conflict"] == 6
-    assert bench.ip == FIXED and bench.farewells == 0
+    assert bench.ip == FIXED and bench.withdrawals == 0
 
 
 @cocotb.test()
@@ -595,7 +595,7 @@ async def the_mode_changes(dut) -> None:
     bench = await Bench(dut).start(mode=STATIC)
     bench.set(mode=DHCP)
     await bench.settle()
-    assert bench.farewells == 1
+    assert bench.withdrawals == 1
     await bench.sleep(0.75)
     assert bench.ip is None
     await bench.bound()
@@ -603,7 +603,7 @@ async def the_mode_changes(dut) -> None:
     await bench.settle()
     bench.claims.clear()
     await bench.sleep(PROBING)
-    assert bench.ip == FIXED and bench.status.origin == BY_STATIC and bench.farewells == 2
+    assert bench.ip == FIXED and bench.status.origin == BY_STATIC and bench.withdrawals == 2
     assert [ip for _, probe, ip in bench.claims if probe] == [FIXED] * 3
     assert (await bench.next("release", within=0.1)).source == OFFERED
     await bench.sleep(100)
@@ -625,10 +625,10 @@ async def without_a_server_a_static_address(dut) -> None:
     assert discover.source == "0.0.0.0"
     await bench.reply("offer", discover)
     await bench.reply("ack", await bench.next("request"))
-    assert bench.ip == FIXED and bench.farewells == 0, "in use until the new one has been probed"
+    assert bench.ip == FIXED and bench.withdrawals == 0, "in use until the new one has been probed"
     await bench.sleep(PROBING)
     assert bench.ip == OFFERED and bench.status.origin == BY_DHCP and bench.status.dhcp == BOUND
-    assert bench.farewells == 1 and bench.counts["lost"] == 1
+    assert bench.withdrawals == 1 and bench.counts["lost"] == 1
 
 
 @cocotb.test()
@@ -666,7 +666,7 @@ async def without_a_server_a_link_local_address(dut) -> None:
     assert bench.ip == seen[-1] and bench.counts["defended"] == 1
     await bench.conflict()
     await bench.sleep(0.75)
-    assert bench.ip is None and bench.farewells == 1
+    assert bench.ip is None and bench.withdrawals == 1
     await bench.sleep(PROBING)
     assert bench.ip is not None and bench.ip.startswith("169.254.") and bench.ip != seen[-1]
     bench.sent.clear()
@@ -706,7 +706,7 @@ def test_address_service() -> None:
             "claim": Source(CLAIM),
             "watch": Plain("output", WATCH),
             "conflict": Plain("input", "logic"),
-            "farewell": Plain("output", FAREWELL),
+            "withdrawal": Plain("output", WITHDRAWAL),
             "closed": Plain("input", "logic"),
             "abandoned": Plain("input", "logic"),
             "events": Plain("output", EVENTS),

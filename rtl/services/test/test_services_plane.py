@@ -744,7 +744,7 @@ def test_services_plane(width: int) -> None:
             "claim": Source("packet_pkg::arp_claim_t"),
             "watch": Plain("output", "packet_pkg::arp_watch_t"),
             "conflict": Plain("input", "logic"),
-            "farewell": Plain("output", "address_pkg::farewell_t"),
+            "withdrawal": Plain("output", "address_pkg::withdrawal_t"),
             "closed": Plain("input", "logic"),
             "abandoned": Plain("input", "logic"),
             "events": Plain("output", EVENTS),
