@@ -7,15 +7,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nacelle_wire::ipbus::{ByteOrder, PacketHeader, PacketKind};
 
+use crate::tcp::{self, Place};
 use crate::{Remote, RemoteError, SessionConfig, SessionError};
 
 /// Devices of one client.
@@ -67,22 +68,6 @@ impl Default for HubConfig {
 pub struct Hub {
     listener: TcpListener,
     config: HubConfig,
-}
-
-/// A client's place; it is free again when this is dropped.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(places: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let place = Self(places.clone());
-        (places.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Hub {
@@ -148,14 +133,14 @@ impl Client {
         loop {
             let mut length = [0; 4];
             // A message begins within the time of silence, and goes on within that of patience.
-            self.read(&mut length[..1], self.config.silence)?;
-            self.read(&mut length[1..], self.config.patience)?;
+            tcp::read_all(&mut self.stream, &mut length[..1], self.config.silence)?;
+            tcp::read_all(&mut self.stream, &mut length[1..], self.config.patience)?;
             let length = u32::from_be_bytes(length) as usize;
             if length > MAX_MESSAGE {
                 return Err(ErrorKind::InvalidData.into());
             }
             let mut message = vec![0; length];
-            self.read(&mut message, self.config.patience)?;
+            tcp::read_all(&mut self.stream, &mut message, self.config.patience)?;
             let requests = parse(&message).ok_or(ErrorKind::InvalidData)?;
             let mut answer = vec![0; 4];
             let mut failures = 0;
@@ -165,30 +150,8 @@ impl Client {
             }
             let length = (answer.len() - 4) as u32;
             answer[..4].copy_from_slice(&length.to_be_bytes());
-            self.write(&answer)?;
+            tcp::write_all(&mut self.stream, &answer, self.config.patience)?;
         }
-    }
-
-    /// Fills `buffer` within `time`, however few bytes come at once.
-    fn read(&mut self, mut buffer: &mut [u8], time: Duration) -> io::Result<()> {
-        let deadline = Instant::now() + time;
-        while !buffer.is_empty() {
-            self.stream.set_read_timeout(Some(left(deadline)?))?;
-            match self.stream.read(buffer)? {
-                0 => return Err(ErrorKind::UnexpectedEof.into()),
-                length => buffer = &mut buffer[length..],
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, mut answer: &[u8]) -> io::Result<()> {
-        let deadline = Instant::now() + self.config.patience;
-        while !answer.is_empty() {
-            self.stream.set_write_timeout(Some(left(deadline)?))?;
-            answer = &answer[self.stream.write(answer)?..];
-        }
-        Ok(())
     }
 
     /// Answers packets to one device, trying to reach it only if `reach` says so; whether that has worked.
@@ -240,12 +203,6 @@ impl Client {
             Code::NoControlReply
         })
     }
-}
-
-/// The time until `deadline`.
-fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// The packets of a message. `None` if it is not made of whole packets.

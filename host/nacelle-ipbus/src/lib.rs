@@ -13,6 +13,7 @@ mod hub;
 mod remote;
 mod server;
 mod session;
+pub mod tcp;
 
 pub use hub::{Hub, HubConfig};
 pub use remote::{Remote, RemoteError, Transaction};

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One page by HTTP/1.1, with bounds on what a client may send, how long it may take, and how many there are.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use nacelle_ipbus::tcp::{self, Place};
 
 /// Clients at once; further ones are disconnected.
 const MAX_CLIENTS: usize = 16;
@@ -28,7 +31,7 @@ type Refusal = (&'static str, String);
 /// # Errors
 /// If the socket fails.
 pub(super) fn serve(listener: &TcpListener, page: &impl Page) -> io::Result<()> {
-    let clients = &AtomicUsize::new(0);
+    let clients = Arc::new(AtomicUsize::new(0));
     thread::scope(|scope| {
         loop {
             let stream = match listener.accept() {
@@ -37,14 +40,11 @@ pub(super) fn serve(listener: &TcpListener, page: &impl Page) -> io::Result<()> 
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
-            if clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
-                clients.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
+            let Some(place) = Place::take(&clients, MAX_CLIENTS) else { continue };
             scope.spawn(move || {
+                let _place = place;
                 // A client that has gone needs no response.
                 let _ = client(stream, page, PATIENCE);
-                clients.fetch_sub(1, Ordering::Relaxed);
             });
         }
     })
@@ -64,13 +64,7 @@ fn client(mut stream: TcpStream, page: &impl Page, patience: Duration) -> io::Re
     if whole {
         response += &body;
     }
-    let deadline = Instant::now() + patience;
-    let mut rest = response.as_bytes();
-    while !rest.is_empty() {
-        stream.set_write_timeout(Some(left(deadline)?))?;
-        rest = &rest[stream.write(rest)?..];
-    }
-    Ok(())
+    tcp::write_all(&mut stream, response.as_bytes(), patience)
 }
 
 fn failed(why: String) -> Refusal {
@@ -82,11 +76,8 @@ fn read(stream: &mut TcpStream, deadline: Instant) -> io::Result<Result<bool, Re
     let mut head = Vec::new();
     let mut buffer = [0; 1024];
     loop {
-        stream.set_read_timeout(Some(left(deadline)?))?;
-        match stream.read(&mut buffer)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            length => head.extend_from_slice(&buffer[..length]),
-        }
+        let length = tcp::read_some(stream, &mut buffer, deadline)?;
+        head.extend_from_slice(&buffer[..length]);
         if let Some(answer) = wanted(&head) {
             return Ok(answer);
         }
@@ -114,14 +105,9 @@ fn wanted(head: &[u8]) -> Option<Result<bool, Refusal>> {
     })
 }
 
-/// The time until `deadline`.
-fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::SocketAddr;
 
     use super::*;
