@@ -592,6 +592,25 @@ async def a_flood_costs_strangers_only(dut) -> None:
 
 
 @cocotb.test()
+async def strangers_have_half_of_the_store(dut) -> None:
+    """As many long packets as their budget has, each of them slow to execute: the next one of an authorised client finds room."""
+    bench = await Bench(dut).start()
+    client = CLIENTS[0]
+    await bench.login(client)
+    await bench.skip(10 * BURST * PAUSE)
+    many = control(*[read(i % 8) for i in range(180)])
+    for i in range(BURST):
+        bench.send((f"10.7.{i}.1", 7000 + i), many)
+    bench.send(client, many)
+    await bench.quiet(1_000_000)
+    answered = []
+    while (response := await bench.received()) is not None:
+        answered.append(response[0])
+    assert client in answered
+    assert bench.counts["drop_room"] > 0, "the packets of strangers are too few to fill their half"
+
+
+@cocotb.test()
 async def an_authorised_flood_loses_whole_packets(dut) -> None:
     """More than the store holds at once: what is taken is answered, in order; what is not is counted; nothing is half."""
     bench = await Bench(dut).start()
