@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
-// port (roce_management), one for admission (roce_admission), one for each socket. Several masters share it. An access takes about 9
-// cycles; to a counter up to one round of its walker more. An access that no register has is answered with DECERR, a socket that does
-// not respond with SLVERR (see axil_demux).
+// port (roce_management), one for admission (roce_admission), one for the event log, one for each socket. Several masters share it. An
+// access takes about 9 cycles; to a counter up to one round of its walker more. An access that no register has is answered with DECERR, a
+// socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
@@ -15,6 +15,7 @@ module control_plane
   import services_pkg::*;
   import address_pkg::*;
   import cci_pkg::*;
+  import event_log_pkg::*;
 #(
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     CLOCK_HZ = 250_000_000,
@@ -22,6 +23,7 @@ module control_plane
     parameter int unsigned     MRS = 1024,
     parameter int unsigned     SOCKETS = 2,
     parameter int unsigned     BUSES = 2,
+    parameter int unsigned     LOG_SOURCES = 2,
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -30,6 +32,7 @@ module control_plane
 ) (
     input  logic            clk,
     input  logic            rst,
+    input  logic [47:0]     now,                  // device cycles; may jump ahead
     axil_if.slave           bus[BUSES],           // masters of the registers: 20 bits of address
     axil_if.master          socket[SOCKETS],      // 12 bits of address
     axil_if.master          management,           // 12 bits of address
@@ -62,12 +65,15 @@ module control_plane
     input  service_events_t service_events,
     input  address_events_t address_events,
 
-    output logic            idle                  // no access under way
+    input  log_event_t [LOG_SOURCES-1:0] to_log,    // for the event log, of the planes
+
+    output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 3;
+  localparam int unsigned SLAVES = SOCKETS + 4;
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
+  localparam int unsigned EVENT_LOG = SOCKETS + 3;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
@@ -81,6 +87,7 @@ module control_plane
     for (int unsigned i = 1; i <= SOCKETS; i++) p[i] = SOCKET_PAGE + 8'(i - 1);
     p[MANAGEMENT] = MANAGEMENT_PAGE;
     p[ADMISSION] = ADMISSION_PAGE;
+    p[EVENT_LOG] = EVENT_LOG_PAGE;
     return p;
   endfunction
 
@@ -139,6 +146,7 @@ module control_plane
   );
 
   // ---- counters ----
+  log_event_t counted;
   logic counter_read_done, counter_written_q;
   logic [31:0] count;
   wire counter_access = settings.COUNTERS.req;
@@ -150,13 +158,34 @@ module control_plane
       .read(counter_access && !settings.COUNTERS.req_is_wr),
       .read_index(8'(settings.COUNTERS.addr >> 2)),
       .read_done(counter_read_done),
-      .read_data(count)
+      .read_data(count),
+      .to_log(counted)
   );
   wire counter_write = counter_access && settings.COUNTERS.req_is_wr;
   always_ff @(posedge clk) begin
     counter_written_q <= !rst && counter_write;
     counter_write_q   <= !rst && (counter_write || (counter_write_q && !(slave[0].bvalid && slave[0].bready)));
   end
+
+  // ---- event log: what matters most first, what strangers cause most easily last ----
+  logic enabled_q, log_idle;
+  always_ff @(posedge clk) enabled_q <= !rst && local_addr.enable;
+  wire log_event_t switched = '{
+      valid: enabled_q != local_addr.enable,
+      item: '{kind: local_addr.enable ? LOG_ENABLED : LOG_DISABLED, a: local_addr.ip, b: '0}
+  };
+
+  event_log #(
+      .SOURCES (LOG_SOURCES + 2),
+      .TICKS_HZ(CLOCK_HZ)
+  ) events_logged (
+      .clk,
+      .rst,
+      .now,
+      .events({counted, to_log, switched}),
+      .bus(slave[EVENT_LOG]),
+      .idle(log_idle)
+  );
 
   // Reset values that depend on parameters.
   logic defaults_q;
@@ -258,5 +287,5 @@ module control_plane
     kernel_timeout_cycles <= 48'(settings.KERNEL_TIMEOUT_MS.value.value) * CYCLES_PER_MS;
   end
 
-  assign idle = demux_idle && mux_idle;
+  assign idle = demux_idle && mux_idle && log_idle;
 endmodule

@@ -4,8 +4,12 @@
 //
 // A few bits for each event accumulate pulses; a walker visits one event a cycle and adds them to the total in a RAM. So a
 // total is at most COUNTERS cycles late, and a read, answered at the walker's next visit, takes up to COUNTERS + 2 cycles.
+//
+// Of some events the log is told when the total gets one more binary digit: at the first, second, fourth and so on. So it learns what
+// happens, and how much, but nobody fills it by causing more.
 module event_counters
   import counters_pkg::*;
+  import event_log_pkg::*;
 (
     input  logic        clk,
     input  logic        rst,         // all counters to 0
@@ -13,7 +17,8 @@ module event_counters
     input  logic        read,        // pulse; the next one after `read_done`
     input  logic [7:0]  read_index,  // first field of events_t is 0; COUNTERS or more: 0 is read
     output logic        read_done,   // pulse, with read_data
-    output logic [31:0] read_data
+    output logic [31:0] read_data,
+    output log_event_t  to_log         // of those in DROPS and MEMORY_ERRORS
 );
   // An event pulses at most once a cycle, COUNTERS times between two visits.
   localparam int unsigned GATHER_W = $clog2(COUNTERS + 1);
@@ -73,6 +78,14 @@ module event_counters
       visit_q  <= FIRST;
       first_q  <= 1'b1;
     end
+  end
+  // ---- event log: a value is less than its exclusive or with a smaller one only if that has fewer digits ----
+  wire more_digits = (sum ^ total_q) > total_q || fresh_q;
+  always_ff @(posedge clk) begin
+    to_log.valid     <= !rst && found_q != '0 && more_digits && (DROPS[index_q] || MEMORY_ERRORS[index_q]);
+    to_log.item.kind <= DROPS[index_q] ? LOG_DROPPED : LOG_MEMORY_ERROR;
+    to_log.item.a    <= COUNTERS_AT + 32'(FIRST - index_q) * 4;
+    to_log.item.b    <= sum;
   end
   always_ff @(posedge clk) if (fresh_q || found_q != 0) totals[index_q] <= sum;
 

@@ -3,7 +3,7 @@
 """Makes everything that follows from the description of the registers (*.rdl). Into build/generated:
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
-  management_regs_pkg.sv, admission_regs_pkg.sv, socket_regs_pkg.sv
+  management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, socket_regs_pkg.sv
                                               addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
@@ -127,9 +127,16 @@ def counters_rdl(found: list[Counter]) -> str:
 def counters_pkg(found: list[Counter]) -> str:
     """All events side by side, as the counters take them."""
     fields = "\n".join(f"    {type_name} {prefix};" for type_name, _, prefix in EVENT_STRUCTS)
+    drops = "".join(str(int("_drop_" in counter.name)) for counter in found)
+    memory = "".join(str(int(counter.name == "memory_uncorrectable")) for counter in found)
     return f"""{LICENCE}// Everything that is counted.
 package counters_pkg;
   localparam int unsigned COUNTERS = {len(found)};
+  localparam logic [31:0] COUNTERS_AT = 32'h{COUNTERS_AT:x};   // address of the first
+
+  // Those that the event log is told of, in the places of events_t.
+  localparam logic [COUNTERS-1:0] DROPS = {len(found)}'b{drops};
+  localparam logic [COUNTERS-1:0] MEMORY_ERRORS = {len(found)}'b{memory};
 
   typedef struct packed {{
 {fields}
@@ -195,10 +202,11 @@ def generate() -> list[Path]:
     blocks = {
         "management": read_block(MANAGEMENT, "management_regs", "management"),
         "admission": read_block(ADMISSION, "admission_regs", "admission"),
+        "event_log": read_block(HERE / "event_log.rdl", "event_log_regs", "event_log"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "socket"):
+    for name in ("management", "admission", "event_log", "socket"):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()

@@ -22,6 +22,7 @@ module roce_engine
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
   import roce_counters_pkg::*;
+  import event_log_pkg::*;
 #(
     parameter int unsigned     DATA_W   = 512,
     parameter int unsigned     ID_W     = 4,
@@ -98,6 +99,7 @@ module roce_engine
     output roce_rx_events_t rx_events,
     output roce_tx_events_t tx_events,
     output cm_events_t      cm_events,
+    output log_event_t      to_log,              // of the connection manager
     output logic            idle
 );
   localparam mtu_code_t MAX_MTU = 3'd5;            // 4096 bytes
@@ -615,6 +617,7 @@ module roce_engine
       .conn,
       .conn_answer,
       .events(cm_events),
+      .to_log,
       .idle(cm_idle)
   );
 

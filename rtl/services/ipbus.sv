@@ -37,6 +37,7 @@ module ipbus
     stream_if.source        response_words,            // service_word_t
     stream_if.source        ask,                       // cci_ask_t
     stream_if.sink          told,                      // cci_told_t
+    output ipv4_addr_t      client,                    // whose packet is processed, until the cycle after any event of it
     output service_events_t events,                    // those of IPbus, but for what cci_guard and ipbus_admission count
     output logic            idle
 );
@@ -316,6 +317,7 @@ module ipbus
   end
 
   // ---- events ----
+  assign client = from_q.ip;
   always_ff @(posedge clk) begin
     events <= '0;
     if (!rst) begin

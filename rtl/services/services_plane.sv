@@ -48,6 +48,7 @@ module services_plane
     input  logic            abandoned,
     output service_events_t events,
     output address_events_t address_events,
+    output ipv4_addr_t      client,             // of IPbus: whom an event of a login is about
     output logic            idle
 );
   assign ports[SERVICE_IPBUS] = settings.port;
@@ -102,7 +103,7 @@ module services_plane
   ) management (
       .clk, .rst, .now, .own_ip(local_addr.ip), .port(settings.port), .session_cycles(settings.session_cycles), .seen_ip(offered.ip), .seen_port(offered.port),
       .seen_authorised, .message(taken[SERVICE_IPBUS]), .words(taken_words[SERVICE_IPBUS]),
-      .response(answer[SERVICE_IPBUS]), .response_words(answer_words[SERVICE_IPBUS]), .ask, .told, .events(ipbus_events), .idle(ipbus_idle)
+      .response(answer[SERVICE_IPBUS]), .response_words(answer_words[SERVICE_IPBUS]), .ask, .told, .client, .events(ipbus_events), .idle(ipbus_idle)
   );
 
   cci_guard guard (

@@ -27,6 +27,7 @@ module nacelle_shell
   import services_pkg::*;
   import address_pkg::*;
   import cci_pkg::*;
+  import event_log_pkg::*;
   import shell_pkg::*;
   import cci_map_pkg::SOCKET_PAGE;
 #(
@@ -94,6 +95,16 @@ module nacelle_shell
   withdrawal_t     withdrawal;
   logic            connections_closed, connections_abandoned;
 
+  // Sources of the event log.
+  localparam int unsigned LOG_ADMISSION = 0;     // two
+  localparam int unsigned LOG_SESSIONS = 2;
+  localparam int unsigned LOG_LOGINS = 3;
+  localparam int unsigned LOG_SOCKET = 4;        // each
+  localparam int unsigned LOG_CM = LOG_SOCKET + SOCKETS;
+  localparam int unsigned LOG_QPS = LOG_CM + 1;
+  localparam int unsigned LOG_SOURCES = LOG_QPS + 1;
+  log_event_t [LOG_SOURCES-1:0] to_log;
+
   axil_wires outside (.in(bus), .out(register_bus[0]));
 
   control_plane #(
@@ -103,6 +114,7 @@ module nacelle_shell
       .MRS       (MRS),
       .SOCKETS   (SOCKETS),
       .BUSES     (BUSES),
+      .LOG_SOURCES(LOG_SOURCES),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -111,6 +123,7 @@ module nacelle_shell
   ) control (
       .clk,
       .rst,
+      .now(48'(now_q)),
       .bus(register_bus),
       .socket(socket_bus),
       .management(management_bus),
@@ -140,6 +153,7 @@ module nacelle_shell
       .memory_events,
       .service_events,
       .address_events,
+      .to_log,
       .idle(control_idle)
   );
 
@@ -176,6 +190,7 @@ module nacelle_shell
       .sweep,
       .quota_of,
       .quota,
+      .to_log(to_log[LOG_ADMISSION+:2]),
       .idle(admission_idle)
   );
 
@@ -194,6 +209,7 @@ module nacelle_shell
   stream_if #(.T(arp_claim_t)) arp_claim ();
   arp_watch_t arp_watch;
   logic arp_conflict;
+  ipv4_addr_t register_client;
   logic packet_idle, services_idle, roce_idle, rpc_idle;
 
   packet_plane #(
@@ -251,6 +267,7 @@ module nacelle_shell
       .abandoned(connections_abandoned),
       .events(service_events),
       .address_events,
+      .client(register_client),
       .idle(services_idle)
   );
 
@@ -364,6 +381,7 @@ module nacelle_shell
       .rx_events(roce_rx_events),
       .tx_events(engine_tx_events),
       .cm_events,
+      .to_log(to_log[LOG_CM]),
       .idle(roce_idle)
   );
 
@@ -620,6 +638,44 @@ module nacelle_shell
       for (int unsigned i = 0; i < SOCKETS; i++) if (RDMA_CLIENT[i] == c) abandon[c] = gives_up[i];
     end
   end
+
+  // ---- what the event log is told, beside what admission and the connection manager say ----
+
+  assign to_log[LOG_SESSIONS] = '{valid: service_events.session_expired, item: '{kind: LOG_SESSION_EXPIRED, a: '0, b: '0}};
+  assign to_log[LOG_LOGINS] = '{
+      valid: service_events.login || service_events.login_wrong || service_events.login_refused,
+      item: '{
+          kind: service_events.login ? LOG_LOGIN : service_events.login_wrong ? LOG_LOGIN_WRONG : LOG_LOGIN_REFUSED,
+          a: register_client,
+          b: '0
+      }
+  };
+
+  for (genvar i = 0; i < SOCKETS; i++) begin : socket_log
+    held_t held_was_q;
+    always_ff @(posedge clk) held_was_q <= plane_rst_q ? '0 : held[i];
+    done_t ended_job;
+    assign ended_job = done[i].data;
+    wire answered = done[i].valid && done[i].ready;
+    wire timed_out = answered && ended_job.code == RESULT_KERNEL_TIMEOUT;
+    wire outside = answered && ended_job.code == RESULT_MEMORY_ERROR;
+    wire replaced = IMAGES[i] > 1 && held[i].live && held_was_q != held[i];   // by the first one, after reset, as well
+    assign to_log[LOG_SOCKET+i] = '{
+        valid: timed_out || outside || replaced,
+        item: '{
+            kind: timed_out ? LOG_KERNEL_TIMEOUT : outside ? LOG_KERNEL_MEMORY : LOG_KERNEL_REPLACED,
+            a: 32'(i),
+            b: replaced ? 32'(held[i].image) : '0
+        }
+    };
+  end
+
+  qp_event_t qp_happened;
+  assign qp_happened = qp_event.data;
+  assign to_log[LOG_QPS] = '{
+      valid: qp_event.valid && qp_event.ready && qp_happened.kind == EVENT_QP_FATAL,
+      item: '{kind: LOG_QP_FAILED, a: 32'(qp_happened.status), b: 32'(qp_happened.qpn)}
+  };
 
   // ---- memory ----
 

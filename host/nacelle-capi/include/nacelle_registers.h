@@ -294,7 +294,7 @@
 
 #define NACELLE_ADMISSION_TYPE 0x000u /* r: 0x41444d4e, "ADMN": the entries by which callers are admitted. */
 #define NACELLE_ADMISSION_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
-#define NACELLE_ADMISSION_NEXT 0x008u /* r: Byte address of the next block, that of socket 0. */
+#define NACELLE_ADMISSION_NEXT 0x008u /* r: Byte address of the next block, the event log. */
 #define NACELLE_ADMISSION_CTRL 0x00cu /* rw: Control. */
 #define NACELLE_ADMISSION_CTRL_ENABLE_SHIFT 0 /* Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay. */
 #define NACELLE_ADMISSION_CTRL_ENABLE_MASK 0x00000001u
@@ -323,6 +323,24 @@
 #define NACELLE_ADMISSION_TOKEN_2_WORDS 16u
 #define NACELLE_ADMISSION_TOKEN_3 0x3c0u /* w: Fourth word of the token. */
 #define NACELLE_ADMISSION_TOKEN_3_WORDS 16u
+
+/* ---- Event log ---- */
+
+#define NACELLE_EVENT_LOG_BASE 0x03000u
+#define NACELLE_EVENT_LOG_BLOCK_TYPE 0x454c4f47u /* ELOG */
+#define NACELLE_EVENT_LOG_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_EVENT_LOG_TYPE 0x000u /* r: 0x454c4f47, "ELOG": the event log. */
+#define NACELLE_EVENT_LOG_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_EVENT_LOG_NEXT 0x008u /* r: Byte address of the next block, that of socket 0. */
+#define NACELLE_EVENT_LOG_TICKS_HZ 0x00cu /* r: Ticks of a second: the unit of times. */
+#define NACELLE_EVENT_LOG_NOW_LO 0x010u /* r: Ticks since reset, modulo 2^48: the lower 32 bits. */
+#define NACELLE_EVENT_LOG_NOW_HI 0x014u /* r: Likewise, the upper 16 bits. */
+#define NACELLE_EVENT_LOG_LOST 0x018u /* r: Events that came faster than they could be taken down, modulo 2^32. */
+#define NACELLE_EVENT_LOG_HEAD 0x020u /* r: Entries that were written into ring i since reset, modulo 2^32. That of number n is in place n modulo 32, until number n + 32 begins to be written. */
+#define NACELLE_EVENT_LOG_HEAD_WORDS 4u
+#define NACELLE_EVENT_LOG_WORDS 0x800u /* r: The entries, of 4 words each, 32 of each ring: the time's lower 32 bits; kind in bits 31:24 and the time's upper bits in 15:0; two words of details. Undefined before one is written. */
+#define NACELLE_EVENT_LOG_WORDS_WORDS 512u
 
 /* ---- Socket ---- */
 

@@ -82,6 +82,8 @@ class Bus:
         for name in EVENTS:
             getattr(dut, f"{name}_events").value = 0
         dut.chip_id.value = 0
+        dut.to_log.value = 0
+        dut.now.value = 0
 
     async def read(self, address: int) -> tuple[int, AxiResp]:
         answer = await with_timeout(self.master.read(address, 4), 3000 * CLOCK_NS, "ns")
@@ -209,7 +211,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x3000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x301C, 0x4000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]
@@ -414,6 +416,8 @@ def test_control_plane() -> None:
             "keepalive_cycles": Plain("output", "logic [47:0]"),
             "kernel_timeout_cycles": Plain("output", "logic [47:0]"),
             **{f"{name}_events": Plain("input", kind) for name, kind in EVENTS.items()},
+            "now": Plain("input", "logic [47:0]"),
+            "to_log": Plain("input", "event_log_pkg::log_event_t [1:0]"),
             "idle": Plain("output", "logic"),
         },
     )

@@ -13,6 +13,7 @@ module roce_admission
   import packet_pkg::*;
   import roce_pkg::*;
   import time_pkg::*;
+  import event_log_pkg::*;
 #(
     parameter longint unsigned CLOCK_HZ = 250_000_000
 ) (
@@ -33,6 +34,7 @@ module roce_admission
 
     input  admission_entry_t   quota_of,
     output logic [29:0]        quota,         // KiB of memory of this entry; same cycle
+    output log_event_t [1:0]   to_log,          // states of entries: what software changes, whose time is over
     output logic               idle
 );
   import admission_regs_pkg::*;
@@ -224,20 +226,19 @@ module roce_admission
   wire state_e wanted = state_e'(table_in[1:0]);
   wire state_e is = state_q[state_entry];
 
+  wire state_known = state_write && table_in[31:2] == '0;
+  wire adds = state_known && wanted == VALID && is == FREE;
+  wire revokes = state_known && wanted == REVOKED && is == VALID;
+  wire frees = state_known && wanted == FREE && is inside {REVOKED, TIME_OVER} && used == '0 && !asks;
+
   always_ff @(posedge clk) begin
     sweep <= 1'b0;
     if (expires) begin
       state_q[entry_was_q] <= TIME_OVER;
       sweep                <= 1'b1;
     end
-    if (state_write && table_in[31:2] == '0) begin
-      if (wanted == VALID && is == FREE) state_q[state_entry] <= VALID;
-      if (wanted == REVOKED && is == VALID) begin
-        state_q[state_entry] <= REVOKED;
-        sweep                <= 1'b1;
-      end
-      if (wanted == FREE && is inside {REVOKED, TIME_OVER} && used == '0 && !asks) state_q[state_entry] <= FREE;
-    end
+    if (adds || revokes || frees) state_q[state_entry] <= wanted;
+    if (revokes) sweep <= 1'b1;
     if (rst) begin
       state_q <= {ADMISSION_ENTRIES{FREE}};
       sweep   <= 1'b0;
@@ -250,6 +251,13 @@ module roce_admission
       ended.time_over[i] = state_q[i] == TIME_OVER;
     end
   end
+
+  // ---- event log ----
+  assign to_log[0] = '{
+      valid: adds || revokes || frees,
+      item: '{kind: adds ? LOG_ENTRY_ADDED : revokes ? LOG_ENTRY_REVOKED : LOG_ENTRY_FREED, a: 32'(state_entry), b: '0}
+  };
+  assign to_log[1] = '{valid: expires, item: '{kind: LOG_ENTRY_TIME_OVER, a: 32'(entry_was_q), b: '0}};
 
   assign idle = fsm_q == IDLE && registers_idle && !asks && !second && !expire_due_q && !sweep;
 endmodule

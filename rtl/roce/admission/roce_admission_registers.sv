@@ -24,7 +24,7 @@ module roce_admission_registers
     input  logic [15:0]      used,
     output logic             idle          // no access in progress
 );
-  localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0};
+  localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::EVENT_LOG_PAGE, 12'd0};
 
   if (STATE_WORDS != ADMISSION_ENTRIES || AT_STATE != 12'h100 || AT_TOKEN_0 != 12'h300 || AT_TOKEN_3 != 12'h3c0) begin : g_check
     $fatal(1, "roce_admission_registers: the words of the entries must be those of 0x100 to 0x3ff");

@@ -6,6 +6,7 @@ module roce_cm_pair
   import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_events_pkg::*;
+  import event_log_pkg::*;
 #(
     parameter int unsigned DATA_W = 64,
     parameter int unsigned QPS = 8,
@@ -34,6 +35,7 @@ module roce_cm_pair
     input  logic        sweep0, sweep1,
     input  logic        leaving0, leaving1, abandon0, abandon1,
     output cm_events_t  events0, events1,
+    output log_event_t  to_log0, to_log1,
     output logic        idle0, idle1,
     input  logic [QPS-1:0] by_hand0, by_hand1,
     output logic [QPS-1:0] mine0, mine1,
@@ -59,7 +61,7 @@ module roce_cm_pair
       .tx_payload(tx_payload[0]), .arp_query(arp_query[0]), .arp_answer(arp_answer[0]), .qp_cmd(qp_cmd[0]),
       .qp_done(qp_done[0]), .qp_event(qp_event[0]), .close(close[0]), .by_hand(by_hand0), .mine(mine0),
       .connect(connect[0]), .conn(conn[0]),
-      .conn_answer(conn_answer[0]), .events(events0), .idle(idle0)
+      .conn_answer(conn_answer[0]), .events(events0), .to_log(to_log0), .idle(idle0)
   );
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) second (
       .clk, .rst, .local_addr(local_addr1), .guid(guid1), .port(port1), .max_mtu(max_mtu1), .min_rnr_timer(min_rnr_timer1),
@@ -69,6 +71,6 @@ module roce_cm_pair
       .tx_payload(tx_payload[1]), .arp_query(arp_query[1]), .arp_answer(arp_answer[1]), .qp_cmd(qp_cmd[1]),
       .qp_done(qp_done[1]), .qp_event(qp_event[1]), .close(close[1]), .by_hand(by_hand1), .mine(mine1),
       .connect(connect[1]), .conn(conn[1]),
-      .conn_answer(conn_answer[1]), .events(events1), .idle(idle1)
+      .conn_answer(conn_answer[1]), .events(events1), .to_log(to_log1), .idle(idle1)
   );
 endmodule

@@ -2512,6 +2512,7 @@ def ports(width: int, qps: int) -> dict:
         "conn": Source("roce_pkg::conn_event_t"),
         "conn_answer": Sink("roce_pkg::conn_answer_t"),
         "events": Plain("output", "roce_events_pkg::cm_events_t"),
+        "to_log": Plain("output", "event_log_pkg::log_event_t"),
         "idle": Plain("output", "logic"),
     }
 

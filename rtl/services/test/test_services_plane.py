@@ -768,6 +768,7 @@ def test_services_plane(width: int) -> None:
             "abandoned": Plain("input", "logic"),
             "events": Plain("output", EVENTS),
             "address_events": Plain("output", "address_pkg::address_events_t"),
+            "client": Plain("output", "packet_pkg::ipv4_addr_t"),
             "idle": Plain("output", "logic"),
         },
         env={"WIDTH": str(width)},

@@ -18,6 +18,7 @@ GENERATED = ROOT / "build" / "generated"
 _PACKAGES = [
     "stream/crc32_pkg.sv",
     "stream/time_pkg.sv",
+    "control/event_log_pkg.sv",
     "memory/memory_pkg.sv",
     "memory/ecc_pkg.sv",
     "packet/packet_pkg.sv",
@@ -49,6 +50,7 @@ _REGISTER_PACKAGES = [
     "cci_policy_pkg.sv",
     "management_regs_pkg.sv",
     "admission_regs_pkg.sv",
+    "event_log_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

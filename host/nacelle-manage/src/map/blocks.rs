@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, socket::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, socket::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -800,8 +800,8 @@ pub mod admission {
     pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x41444d4e, \"ADMN\": the entries by which callers are admitted." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
     pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
-    /// Byte address of the next block, that of socket 0.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    /// Byte address of the next block, the event log.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, the event log." };
     /// `CTRL.enable`: Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay.
     pub const CTRL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "Callers are accepted only if an entry admits them; without it everybody is. Connections that are there stay." };
     /// Control.
@@ -832,6 +832,49 @@ pub mod admission {
     pub const TOKEN_2: Register = Register { name: "TOKEN_2", offset: 0x380, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Third word of the token." };
     /// Fourth word of the token.
     pub const TOKEN_3: Register = Register { name: "TOKEN_3", offset: 0x3c0, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Fourth word of the token." };
+}
+
+/// Event log.
+pub mod event_log {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x3000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "event_log",
+        kind: *b"ELOG",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            TICKS_HZ,
+            NOW_LO,
+            NOW_HI,
+            LOST,
+            HEAD,
+            WORDS,
+        ],
+    };
+    /// 0x454c4f47, "ELOG": the event log.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x454c4f47, \"ELOG\": the event log." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block, that of socket 0.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    /// Ticks of a second: the unit of times.
+    pub const TICKS_HZ: Register = Register { name: "TICKS_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Ticks of a second: the unit of times." };
+    /// Ticks since reset, modulo 2^48: the lower 32 bits.
+    pub const NOW_LO: Register = Register { name: "NOW_LO", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Ticks since reset, modulo 2^48: the lower 32 bits." };
+    /// Likewise, the upper 16 bits.
+    pub const NOW_HI: Register = Register { name: "NOW_HI", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 16 bits." };
+    /// Events that came faster than they could be taken down, modulo 2^32.
+    pub const LOST: Register = Register { name: "LOST", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Events that came faster than they could be taken down, modulo 2^32." };
+    /// Entries that were written into ring i since reset, modulo 2^32. That of number n is in place n modulo 32, until number n + 32 begins to be written.
+    pub const HEAD: Register = Register { name: "HEAD", offset: 0x20, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that were written into ring i since reset, modulo 2^32. That of number n is in place n modulo 32, until number n + 32 begins to be written." };
+    /// The entries, of 4 words each, 32 of each ring: the time's lower 32 bits; kind in bits 31:24 and the time's upper bits in 15:0; two words of details. Undefined before one is written.
+    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(512), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entries, of 4 words each, 32 of each ring: the time's lower 32 bits; kind in bits 31:24 and the time's upper bits in 15:0; two words of details. Undefined before one is written." };
 }
 
 /// Socket.

@@ -40,6 +40,7 @@ PORTS = {
     "sweep": Plain("output", "logic"),
     "quota_of": Plain("input", "roce_pkg::admission_entry_t"),
     "quota": Plain("output", "logic [29:0]"),
+    "to_log": Plain("output", "event_log_pkg::log_event_t [1:0]"),
     "idle": Plain("output", "logic"),
 }
 
