@@ -77,6 +77,8 @@ pub(crate) enum Command {
         /// The device's name or address
         device: String,
     },
+    /// Show what has happened to a device, with times: connections, refusals, failures, changes by its operator
+    Log(LogArgs),
     /// Stop a device
     Stop {
         /// The device's name or address
@@ -537,6 +539,15 @@ pub(crate) enum AdmissionCommand {
         /// The entry's number
         number: u8,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// The device's name or address [default: the only one on the wire]
+    pub(crate) device: Option<String>,
+    /// Go on with what happens from now on, until interrupted
+    #[arg(long)]
+    pub(crate) follow: bool,
 }
 
 /// `MEMORY` of an entry (docs/reference/registers.md) holds KiB: fewer MiB than this.

@@ -23,6 +23,7 @@ mod generate;
 mod hub;
 mod kernel;
 mod list;
+mod log;
 mod manage;
 mod npy;
 mod output;
@@ -70,6 +71,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
         Command::Stats { device } => list::stats(cli, device),
+        Command::Log(args) => log::log(cli, args),
         Command::Stop { device } => list::stop(cli, device),
         Command::Qp(command) => manage::qp(cli, command),
         Command::Kernel(command) => kernel::kernel(cli, command),

@@ -5,6 +5,7 @@
 //! - [`Control`] is a client of a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
 //! - [`admission`] says who may connect.
+//! - [`event_log`] says what has happened.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
@@ -19,6 +20,7 @@ mod control;
 mod descriptor;
 pub mod discover;
 mod error;
+pub mod event_log;
 mod frame;
 mod kernels;
 mod mailbox;

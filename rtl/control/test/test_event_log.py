@@ -115,6 +115,7 @@ async def entries_in_order(dut) -> None:
         late = [(entry.time - e.time) % 2**48 for entry, e in zip(read, expected[-PLACES:], strict=True)]
         assert all(1 <= cycles <= 3 for cycles in late), late
     assert await bench.lost() == 0
+    await wait_cycles(dut, 2)
     assert int(dut.idle.value)
 
 
@@ -201,6 +202,18 @@ async def a_reset_begins_anew(dut) -> None:
     await bench.tell({1: (kind(DEVICE), 5, 6)})
     await bench.silence(10)
     assert [(entry.a, entry.b) for entry in await bench.entries(DEVICE)] == [(5, 6)]
+
+
+def test_host_and_device_agree() -> None:
+    """On the numbers of kinds."""
+    pattern = r"LOG_(\w+)\s*=\s*\{RING_(\w+), 6'd(\d+)\};"
+    rings = {name: i for i, name in enumerate(["DEVICE", "FAULTS", "CONNECTIONS", "STRANGERS"])}
+    found = re.findall(pattern, (RTL / "control" / "event_log_pkg.sv").read_text())
+    rtl = {name: kind(rings[ring], int(number)) for name, ring, number in found}
+    source = (ROOT / "host" / "nacelle-manage" / "src" / "event_log.rs").read_text()
+    host = {name: int(number, 16) for name, number in re.findall(r"const (\w+): Self = Self\(0x(\w\w)\);", source)}
+    assert len(rtl) == 20
+    assert rtl == host
 
 
 def test_event_log() -> None:
