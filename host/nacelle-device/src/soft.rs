@@ -26,6 +26,7 @@ mod admission;
 mod calls;
 mod config;
 mod description;
+mod event_log;
 mod holdings;
 mod lend;
 mod load;
@@ -43,6 +44,7 @@ mod workers;
 
 use admission::Admission;
 pub use config::SoftConfig;
+use event_log::EventLog;
 use holdings::Holdings;
 use lend::Orphaned;
 use load::Told;
@@ -73,6 +75,7 @@ pub struct SoftEngine {
     delayed: Vec<At>,
     held: Holdings,
     admission: Admission,
+    event_log: EventLog,
     /// Empty, for the regions of the next call: so a call allocates nothing.
     spare: Vec<Memory>,
     entered: VecDeque<Stamp>,
@@ -150,6 +153,7 @@ impl SoftEngine {
             delayed: Vec::new(),
             held: Holdings::default(),
             admission: Admission::new(began),
+            event_log: EventLog::default(),
             spare: Vec::new(),
             entered: VecDeque::new(),
             counters: Counted::default(),
@@ -210,6 +214,7 @@ impl SoftEngine {
     }
 
     fn note(&mut self, event: Event) {
+        self.log_event(&event);
         match event {
             Event::ConnectRequest { conn, peer, offered, token, .. } => self.admit(conn, peer, token, offered),
             Event::Completion(completion) if self.is_managed(completion.conn) => self.managed_completed(&completion),
@@ -326,6 +331,7 @@ impl FrameEngine for SoftEngine {
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
         self.identity = *identity;
         self.serve_on(self.config.endpoint(identity, self.random(seed)).into());
+        self.log_enabled(identity.ip.into());
         Ok(())
     }
 
@@ -358,7 +364,9 @@ impl DatagramEngine for SoftEngine {
     fn configure_udp(&mut self, interface: UdpInterface, seed: u32) {
         // Its calls are confirmed by what follows them.
         self.config.connect.late_acknowledgement = true;
+        let address = interface.local().ip();
         self.serve_on(self.config.endpoint_over_udp(interface, self.random(seed)).into());
+        self.log_enabled(address);
     }
 
     fn receive(&mut self, now: Instant, datagrams: Datagrams<'_>) {

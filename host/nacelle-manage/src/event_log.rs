@@ -259,9 +259,11 @@ fn refused(reason: u16, why: u16) -> String {
 fn status(code: u32) -> String {
     match code {
         1 => "local length error".into(),
+        2 => "local QP operation error".into(),
         4 => "local protection error".into(),
         5 => "flushed".into(),
         7 => "bad response".into(),
+        8 => "local access violation".into(),
         9 => "remote invalid request".into(),
         10 => "remote access error".into(),
         11 => "remote operation error".into(),

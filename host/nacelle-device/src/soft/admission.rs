@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use nacelle_manage::admission::{ENTRIES, EntryState};
-use nacelle_manage::map::{Register, admission as map};
+use nacelle_manage::event_log::{Closed, Kind};
+use nacelle_manage::map::{Register, admission as map, event_log};
 use nacelle_roce::ConnId;
 use nacelle_wire::admission::{Token, Why};
 
@@ -128,18 +129,18 @@ impl Admission {
         now.saturating_duration_since(self.began).as_secs() as u32
     }
 
-    /// Whether an entry's time is over since the last time.
-    fn expire(&mut self, now: Instant) -> bool {
+    /// The entries whose time is over since the last time.
+    fn expire(&mut self, now: Instant) -> Vec<u8> {
         let seconds = self.seconds(now);
-        let mut any = false;
-        for entry in &mut self.entries {
+        let mut expired = Vec::new();
+        for (number, entry) in (0..).zip(&mut self.entries) {
             let deadline = entry.words[DEADLINE];
             if entry.state == EntryState::Valid && deadline != 0 && seconds.wrapping_sub(deadline) < 1 << 31 {
                 entry.state = EntryState::TimeOver;
-                any = true;
+                expired.push(number);
             }
         }
-        any
+        expired
     }
 
     /// When the next deadline is.
@@ -166,7 +167,7 @@ impl SoftEngine {
         } else if is(&map::VERSION) {
             return Some(map::BLOCK.version);
         } else if is(&map::NEXT) {
-            return Some(0);
+            return Some(event_log::BASE);
         } else if is(&map::CTRL) {
             return Some(table.is_on.into());
         } else if is(&map::SECONDS) {
@@ -208,9 +209,13 @@ impl SoftEngine {
     fn change_entry(&mut self, number: u8, value: u32) {
         let entry = &mut self.admission.entries[usize::from(number)];
         match (entry.state, value) {
-            (EntryState::Free, 1) => entry.state = EntryState::Valid,
+            (EntryState::Free, 1) => {
+                entry.state = EntryState::Valid;
+                self.log(Kind::ENTRY_ADDED, number.into(), 0);
+            }
             (EntryState::Valid, 2) => {
                 entry.state = EntryState::Revoked;
+                self.log(Kind::ENTRY_REVOKED, number.into(), 0);
                 self.end_callers();
             }
             // What a function has yet that has not returned is its callers', too.
@@ -218,6 +223,7 @@ impl SoftEngine {
                 if entry.used == 0 && self.held.of(Holder::Entry(number)) == 0 =>
             {
                 entry.state = EntryState::Free;
+                self.log(Kind::ENTRY_FREED, number.into(), 0);
             }
             _ => {}
         }
@@ -233,7 +239,11 @@ impl SoftEngine {
 
     /// Ends the connections of entries whose time is over.
     pub(super) fn serve_admission(&mut self) {
-        if self.admission.expire(self.turn) {
+        let expired = self.admission.expire(self.turn);
+        for &entry in &expired {
+            self.log(Kind::ENTRY_TIME_OVER, entry.into(), 0);
+        }
+        if !expired.is_empty() {
             self.end_callers();
         }
     }
@@ -247,6 +257,10 @@ impl SoftEngine {
         let now = self.clock.now();
         for (conn, why) in ended {
             self.counters.admission_ended += 1;
+            if let Some(session) = self.sessions.0.get(&conn) {
+                let how = if why == Why::Revoked { Closed::Revoked } else { Closed::TimeOver };
+                self.log_closed(session.party, how);
+            }
             self.release(conn);
             // It has room for a note in every phase.
             let _ = self.endpoint.transport.disconnect_with(now, conn, &why.note());

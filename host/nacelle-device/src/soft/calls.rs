@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use nacelle_manage::event_log::Kind;
 use nacelle_roce::memory::Memory;
 use nacelle_roce::{RegionSlice, SendWr};
 use nacelle_wire::calls::{MAX_STEPS, MAX_WRITE, result_imm};
@@ -185,6 +186,9 @@ impl SoftEngine {
     }
 
     fn end_call(&mut self, at: At, code: ReturnCode) {
+        if code == ReturnCode::KERNEL_TIMEOUT {
+            self.log(Kind::KERNEL_TIMEOUT, 0, 0);
+        }
         self.forget_call(at);
         self.finish(at, code);
     }

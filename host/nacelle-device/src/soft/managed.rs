@@ -18,6 +18,7 @@ use nacelle_wire::mrsp::ReturnCode;
 use nacelle_wire::{RemoteAddr, Rkey};
 
 use super::SoftEngine;
+use super::event_log::Party;
 use super::registers::LocalBus;
 use super::session::At;
 
@@ -30,6 +31,7 @@ const SEND: u64 = 1;
 /// One connection that management opened.
 struct Managed {
     conn: ConnId,
+    party: Party,
     /// Where it receives, in the first half, and reads to, in the second. Gone with the connection.
     buffer: Option<Region>,
     state: ConnectionState,
@@ -67,6 +69,11 @@ impl SoftEngine {
     /// Whether this connection is management's.
     pub(super) fn is_managed(&self, conn: ConnId) -> bool {
         self.managed.connections.values().any(|managed| managed.lives_on(conn))
+    }
+
+    /// The two sides of one.
+    pub(super) fn managed_party(&self, conn: ConnId) -> Option<Party> {
+        self.managed.connections.values().find(|managed| managed.lives_on(conn)).map(|managed| managed.party)
     }
 
     /// One is established.
@@ -316,8 +323,10 @@ impl Manage for SoftEngine {
         }
         let number = self.managed.next;
         self.managed.next = number.wrapping_add(1);
+        let qpn = self.endpoint.transport.connection(conn).map_or(0, |info| info.local_qpn.get());
         let managed = Managed {
             conn,
+            party: Party { peer, qpn },
             buffer: Some(buffer),
             state: ConnectionState::Connecting,
             opened: None,

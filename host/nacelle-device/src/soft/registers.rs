@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registers of the software device: those of the RTL's own block that mean something here, and those of admission. What a register
-//! says or sets is what the engine works with; there is no copy of it.
+//! The registers of the software device: those of the RTL's own block that mean something here, those of admission, and the event log. What a
+//! register says or sets is what the engine works with; there is no copy of it.
 
 use std::time::Duration;
 
-use nacelle_manage::map::{Register, admission, device};
+use nacelle_manage::map::{Register, admission, device, event_log};
 use nacelle_manage::{Refusal, Registers};
 use nacelle_roce::Congestion;
 use nacelle_wire::mrsp::DEFAULT_PORT;
@@ -75,8 +75,9 @@ pub(super) fn register_at(address: u32) -> Option<&'static Register> {
         })?;
         Some(found)
     };
-    let own = at(device::BLOCK.registers, device::BASE).map(|found| &device::BLOCK.registers[found]);
-    own.or_else(|| at(admission::BLOCK.registers, admission::BASE).map(|found| &admission::BLOCK.registers[found]))
+    let blocks =
+        [(&device::BLOCK, device::BASE), (&admission::BLOCK, admission::BASE), (&event_log::BLOCK, event_log::BASE)];
+    blocks.into_iter().find_map(|(block, base)| at(block.registers, base).map(|found| &block.registers[found]))
 }
 
 /// As the local bus has it. An address without a register is an error.
@@ -102,7 +103,7 @@ impl Registers for LocalBus<'_> {
 impl SoftEngine {
     /// What the register at an address holds. `None` if this device has none such.
     pub(super) fn read_at(&self, address: u32, register: &Register) -> Option<u32> {
-        self.read_admission(address).or_else(|| self.read_register(register))
+        self.read_admission(address).or_else(|| self.read_event_log(address)).or_else(|| self.read_register(register))
     }
 
     /// Sets the register at an address. `None` if this device has none such that can be set.

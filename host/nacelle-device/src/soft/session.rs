@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nacelle_manage::event_log::Closed;
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{Access, ConnId, RecvWr, Region, SendMark, SendWr};
 use nacelle_wire::admission::{Token, Why};
@@ -17,6 +18,7 @@ use rustc_hash::FxHashMap;
 
 use super::SoftEngine;
 use super::calls::Call;
+use super::event_log::Party;
 use super::holdings::Holder;
 use super::memory::OrderId;
 use super::requests::Arrival;
@@ -108,7 +110,7 @@ pub(super) struct ContextState {
 
 /// State of one connection.
 pub(super) struct Session {
-    pub(super) peer: IpAddr,
+    pub(super) party: Party,
     /// The entry by which it was admitted.
     pub(super) by: Option<u8>,
     pub(super) messages: Region,
@@ -119,7 +121,7 @@ pub(super) struct Session {
 impl Session {
     /// With whom its memory counts.
     pub(super) fn holder(&self) -> Holder {
-        self.by.map_or(Holder::Peer(self.peer), Holder::Entry)
+        self.by.map_or(Holder::Peer(self.party.peer), Holder::Entry)
     }
 
     /// Whether immediates name contexts.
@@ -162,6 +164,7 @@ impl SoftEngine {
         match self.admission.judge(token, peer) {
             Ok(by) => {
                 if self.open(conn, peer, by, offered).is_none() {
+                    self.log_refused(peer, RejReason::NO_RESOURCES, None);
                     // It is gone already if this fails too.
                     let _ = self.endpoint.transport.reject_with(conn, RejReason::NO_RESOURCES, &[]);
                 }
@@ -175,6 +178,7 @@ impl SoftEngine {
                     }
                 };
                 *count += 1;
+                self.log_refused(peer, reason, Some(why));
                 let _ = self.endpoint.transport.reject_with(conn, reason, &why.note());
             }
         }
@@ -188,14 +192,17 @@ impl SoftEngine {
         let receives = contexts * RECEIVES;
         let messages = self.endpoint.transport.register(vec![0; receives * RECEIVE], Access::LOCAL, Some(conn)).ok()?;
         let contexts = (0..contexts).map(|_| ContextState::default()).collect();
-        self.sessions.0.insert(conn, Session { peer, by, messages, agreed, contexts });
+        let qpn = self.endpoint.transport.connection(conn).map_or(0, |info| info.local_qpn.get());
+        let party = Party { peer, qpn };
+        self.sessions.0.insert(conn, Session { party, by, messages, agreed, contexts });
         self.count_caller(by, true);
         // Ready before the answer: the caller's first message may follow it at once.
         let begun = (0..receives as u64)
             .try_for_each(|receive| self.post_receive(conn, messages, receive))
             .and_then(|()| self.endpoint.transport.accept(self.now(), conn, options).ok());
-        if begun.is_none() {
-            self.release(conn);
+        match begun {
+            Some(()) => self.log_opened(party, by),
+            None => self.release(conn),
         }
         // A caller that connects to ask learns how it is now.
         self.tell_load(true);
@@ -237,6 +244,9 @@ impl SoftEngine {
     /// Ends the connection of a caller that does not keep to the rules.
     pub(super) fn expel(&mut self, conn: ConnId) {
         self.counters.callers_expelled += 1;
+        if let Some(session) = self.sessions.0.get(&conn) {
+            self.log_closed(session.party, Closed::Device);
+        }
         self.release(conn);
         self.endpoint.transport.disconnect(self.now(), conn);
     }

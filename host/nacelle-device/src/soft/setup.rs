@@ -77,7 +77,7 @@ impl SoftEngine {
         let Some(session) = self.sessions.0.get(&at.conn) else { return Ok(None) };
         match (&wanted.regions[..], &wanted.steps[..]) {
             ([Asked { window: Some(number), flags, size, .. }], []) => {
-                self.windows.find(session.peer, *number, *flags, *size).map(Some)
+                self.windows.find(session.party.peer, *number, *flags, *size).map(Some)
             }
             (regions, _) if regions.iter().any(|region| region.window.is_some()) => Err(reason::MALFORMED),
             _ => Ok(None),
