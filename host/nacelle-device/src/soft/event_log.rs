@@ -134,7 +134,8 @@ impl SoftEngine {
     pub(super) fn log_event(&mut self, event: &Event) {
         match *event {
             Event::Connected { conn, .. } => {
-                if let Some(party) = self.party(conn) {
+                // A caller's was logged when it was accepted.
+                if let Some(party) = self.managed_party(conn) {
                     self.log_opened(party, None);
                 }
             }
