@@ -251,8 +251,13 @@ def test_registers_by_name(wire: Wire) -> None:
     """Blocks are found by their chain, registers and fields by the names of the reference."""
     wire.device("--name", "own")
     blocks = wire.json("config", "blocks", "own")
-    assert [block["name"] for block in blocks] == ["device", "management", "admission", "socket0", "socket1", "socket2", "traffic"]
-    assert [(block["type"], block["address"]) for block in blocks[:3]] == [("NACL", 0), ("MGMT", 0x1000), ("ADMN", 0x2000)]
+    assert [block["name"] for block in blocks] == ["device", "management", "admission", "event_log", "socket0", "socket1", "socket2", "traffic"]
+    assert [(block["type"], block["address"]) for block in blocks[:4]] == [
+        ("NACL", 0),
+        ("MGMT", 0x1000),
+        ("ADMN", 0x2000),
+        ("ELOG", 0x3000),
+    ]
 
     def get(*names: str) -> list[int]:
         """Their values."""
@@ -283,7 +288,7 @@ def test_registers_by_name(wire: Wire) -> None:
         (("set", "own", "PREFIX_LEN", "64"), "64 does not fit PREFIX_LEN"),
         (("set", "own", "IP", "1"), "did not take 1 for IP"),
         (("get", "own", "NONE"), "no register NONE"),
-        (("get", "own", "socket.JOBS"), "it has device, management, admission, socket0"),
+        (("get", "own", "socket.JOBS"), "it has device, management, admission, event_log, socket0"),
         (("list", "own", "socket9"), "no block socket9"),
         (("get", "own", "0x7fffc"), "0x7fffc"),
         (("set", "own", "KEEPALIVE_MS", "many"), "many"),
