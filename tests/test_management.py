@@ -251,7 +251,16 @@ def test_registers_by_name(wire: Wire) -> None:
     """Blocks are found by their chain, registers and fields by the names of the reference."""
     wire.device("--name", "own")
     blocks = wire.json("config", "blocks", "own")
-    assert [block["name"] for block in blocks] == ["device", "management", "admission", "event_log", "socket0", "socket1", "socket2", "traffic"]
+    assert [block["name"] for block in blocks] == [
+        "device",
+        "management",
+        "admission",
+        "event_log",
+        "socket0",
+        "socket1",
+        "socket2",
+        "traffic",
+    ]
     assert [(block["type"], block["address"]) for block in blocks[:4]] == [
         ("NACL", 0),
         ("MGMT", 0x1000),

@@ -5,7 +5,7 @@
 //
 // A source is held until it is taken, one a cycle, source 0 first; from there a queue leads to the rings, which take an entry in 4 cycles.
 // Kinds that the network causes leave half of the queue to the others. A source that tells again before it was taken loses that event, which
-// `lost` counts. The time of an entry is that at which it was taken: a few cycles late.
+// `lost` counts. The time of an entry is that at which it is written: a few cycles late, in a burst up to 70.
 module event_log
   import event_log_pkg::*;
 #(
@@ -65,16 +65,12 @@ module event_log
   end
 
   // ---- the queue ----
-  typedef struct packed {
-    logic [47:0] at;
-    log_item_t   item;
-  } queued_t;
-  stream_if #(.T(queued_t)) taken ();
-  stream_if #(.T(queued_t)) queued ();
+  stream_if #(.T(log_item_t)) taken ();
+  stream_if #(.T(log_item_t)) queued ();
   logic queue_empty;
   assign taken.valid = any;
-  assign taken.data  = '{at: now, item: item_q[source]};
-  stream_fifo #(.T(queued_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in(taken), .out(queued), .empty(queue_empty));
+  assign taken.data  = item_q[source];
+  stream_fifo #(.T(log_item_t), .DEPTH(DEPTH)) queue (.clk, .rst, .in(taken), .out(queued), .empty(queue_empty));
 
   wire written = queued.valid && queued.ready;
   always_ff @(posedge clk) begin
@@ -88,18 +84,20 @@ module event_log
   logic [1:0]  step_q;
   logic [8:0]  word_at;
   logic [31:0] word_q;
-  queued_t     told;
+  logic [15:0] time_hi_q;   // of the first word's cycle: it may change before it is written
+  log_item_t   told;
   assign told = queued.data;
   wire log_entry_t entry = '{
-      time_lo: told.at[31:0], kind: told.item.kind, reserved: '0, time_hi: told.at[47:32], a: told.item.a, b: told.item.b
+      time_lo: now[31:0], kind: told.kind, reserved: '0, time_hi: time_hi_q, a: told.a, b: told.b
   };
-  wire log_ring_e ring = told.item.kind.ring;
+  wire log_ring_e ring = told.kind.ring;
   wire [3:0][31:0] entry_words = entry;
   wire [SLOT_W-1:0] slot = head_q[ring][SLOT_W-1:0];
   assign queued.ready = step_q == 2'd3;
 
   always_ff @(posedge clk) if (queued.valid) words[{ring, slot, step_q}] <= entry_words[2'd3 - step_q];
   always_ff @(posedge clk) word_q <= words[word_at];
+  always_ff @(posedge clk) if (step_q == '0) time_hi_q <= now[47:32];
   always_ff @(posedge clk) begin
     if (queued.valid) step_q <= step_q + 1'b1;
     if (written) head_q[ring] <= head_q[ring] + 1'b1;

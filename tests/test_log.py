@@ -33,7 +33,7 @@ def size(request: pytest.FixtureRequest, wire: Wire) -> int:
 def entries(wire: Wire, *kinds: str, address: str | None = None) -> list[dict[str, Any]]:
     """Those of these kinds."""
     found = wire.json("log", "own")["entries"]
-    return [entry for entry in found if entry["kind"] in kinds and entry.get("address", address) == (address or entry.get("address"))]
+    return [entry for entry in found if entry["kind"] in kinds and address in (None, entry.get("address"))]
 
 
 def comes(wire: Wire, count: int, *kinds: str, address: str | None = None) -> list[dict[str, Any]]:
