@@ -168,11 +168,13 @@ module control_plane
   end
 
   // ---- event log: what matters most first, what strangers cause most easily last ----
-  logic enabled_q, log_idle;
-  always_ff @(posedge clk) enabled_q <= !rst && local_addr.enable;
+  logic log_idle;
+  ipv4_addr_t reached_q;   // where peers reach the device; 0: nowhere
+  wire ipv4_addr_t reached = local_addr.enable ? local_addr.ip : '0;
+  always_ff @(posedge clk) reached_q <= rst ? '0 : reached;
   wire log_event_t switched = '{
-      valid: enabled_q != local_addr.enable,
-      item: '{kind: local_addr.enable ? LOG_ENABLED : LOG_DISABLED, a: local_addr.ip, b: '0}
+      valid: reached_q != reached,
+      item: '{kind: reached != '0 ? LOG_ENABLED : LOG_DISABLED, a: reached != '0 ? reached : reached_q, b: '0}
   };
 
   event_log #(

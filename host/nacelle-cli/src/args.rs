@@ -543,8 +543,14 @@ pub(crate) enum AdmissionCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// The device's name or address [default: the only one on the wire]
+    /// The device's name or address on the wire [default: the only one there]; another address, or one with a port, is reached over the network by IPbus
     pub(crate) device: Option<String>,
+    /// Over the network: log in with the token in this file, 32 hexadecimal digits [default: what $NACELLE_TOKEN has]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Over the network: fail when the device does not answer for so long
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_interval)]
+    pub(crate) timeout: Duration,
     /// Go on with what happens from now on, until interrupted
     #[arg(long)]
     pub(crate) follow: bool,

@@ -31,7 +31,7 @@ pub(crate) fn config(cli: &Cli, command: &ConfigCommand) -> Result<(), Failure> 
 }
 
 /// Where IPbus reaches the device: it is named by an address and a port, or by an address that no device on the wire has.
-fn over_network(cli: &Cli, device: &str) -> Result<Option<SocketAddr>, Failure> {
+pub(crate) fn over_network(cli: &Cli, device: &str) -> Result<Option<SocketAddr>, Failure> {
     if let Ok(address) = device.parse() {
         return Ok(Some(address));
     }

@@ -5,13 +5,15 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nacelle_manage::event_log::{Details, Entry, EventLog, Kind, LogError, News, RINGS, ticks_since};
-use nacelle_manage::{Control, DeviceKind, Error, discover};
+use nacelle_manage::{DeviceKind, Error, Registers, discover};
 use serde::Serialize;
 
 use crate::args::{Cli, LogArgs};
+use crate::config::over_network;
 use crate::failure::Failure;
 use crate::manage::control;
 use crate::output::{print, print_json, table};
+use crate::remote::{RemoteRegisters, Token};
 
 /// How often a log that is followed is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -49,10 +51,32 @@ pub(crate) fn log(cli: &Cli, args: &LogArgs) -> Result<(), Failure> {
         Some(device) => device.clone(),
         None => only(cli)?,
     };
-    let mut control = control(cli, &device)?;
-    // The time of a simulation is its own.
-    let is_real = control.info()?.kind == DeviceKind::Soft;
-    let mut log = EventLog::new(&mut control)?;
+    match over_network(cli, &device)? {
+        Some(address) => {
+            let token = Token::find(args.token_file.as_deref())?;
+            let mut registers = RemoteRegisters::connect(address, args.timeout, token.as_ref())?;
+            show_log(cli, args, device, &mut registers, true)
+        }
+        None => {
+            let mut control = control(cli, &device)?;
+            // The time of a simulation is its own.
+            let is_real = control.info()?.kind == DeviceKind::Soft;
+            show_log(cli, args, device, &mut control, is_real)
+        }
+    }
+}
+
+fn show_log<R: Registers>(
+    cli: &Cli,
+    args: &LogArgs,
+    device: String,
+    registers: &mut R,
+    is_real: bool,
+) -> Result<(), Failure>
+where
+    Failure: From<LogError<R::Error>>,
+{
+    let mut log = EventLog::new(registers)?;
     let news = log.news()?;
     let mut told = tell_gaps(&news, 0);
     let rows = rows(&log, &news, is_real);
@@ -93,6 +117,15 @@ impl From<LogError<Error>> for Failure {
     }
 }
 
+impl From<LogError<Self>> for Failure {
+    fn from(error: LogError<Self>) -> Self {
+        match error {
+            LogError::Access(error) => error,
+            LogError::None => Self::refused("the device has no event log", "use a device of a version that has one"),
+        }
+    }
+}
+
 /// Says which entries are not shown; returns how many events were lost in all.
 fn tell_gaps(news: &News, told: u32) -> u32 {
     for (missed, cause) in news.missed.iter().zip(CAUSES).filter(|(missed, _)| **missed > 0) {
@@ -104,7 +137,7 @@ fn tell_gaps(news: &News, told: u32) -> u32 {
     news.lost
 }
 
-fn rows(log: &EventLog<'_, Control>, news: &News, is_real: bool) -> Vec<Row> {
+fn rows<R: Registers>(log: &EventLog<'_, R>, news: &News, is_real: bool) -> Vec<Row> {
     let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let row = |entry: &Entry| {
         let age = log.time(ticks_since(news.now, entry.ticks));

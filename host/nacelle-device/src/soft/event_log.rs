@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has happened, as the RTL keeps it (docs/reference/event-log.md), and its registers. Its ticks are microseconds.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use nacelle_manage::event_log::{Closed, Entry, Kind, NO_ENTRY, RING_ENTRIES, RINGS};
 use nacelle_manage::map::{Register, event_log as map};
@@ -123,6 +123,18 @@ impl SoftEngine {
     pub(super) fn log_refused(&mut self, peer: IpAddr, reason: RejReason, why: Option<Why>) {
         let why = why.map_or(0, |why| why as u32);
         self.log(Kind::REFUSED, word_of(peer), u32::from(reason.0) << 16 | why);
+    }
+
+    /// A client of the registers over the network has been counted.
+    pub(super) fn log_session(&mut self, counter: &str, client: Ipv4Addr) {
+        match counter {
+            "login" => self.log(Kind::LOGIN, client.to_bits(), 0),
+            "login_wrong" => self.log(Kind::LOGIN_WRONG, client.to_bits(), 0),
+            "login_refused" => self.log(Kind::LOGIN_REFUSED, client.to_bits(), 0),
+            // Of another client than the one whose packet shows it.
+            "session_expired" => self.log(Kind::SESSION_EXPIRED, 0, 0),
+            _ => {}
+        }
     }
 
     fn party(&self, conn: ConnId) -> Option<Party> {

@@ -188,9 +188,14 @@ impl SoftEngine {
         let now = Duration::from_nanos(self.clock.now().as_nanos());
         // The registers are the engine's; those of the services cannot be set by way of the network.
         let mut services = std::mem::take(&mut self.services);
-        let mut bus = NetworkBus { counters: services.counters(), engine: self };
+        let counters = services.counters();
+        let mut bus = NetworkBus { counters, engine: self };
         if let Some(answer) = services.server.receive(from, request.payload, now, &mut bus) {
             services.frames.push_back(request.answer(&answer));
+        }
+        let changed = counters.into_iter().zip(services.counters());
+        for ((name, _), _) in changed.filter(|((_, before), (_, after))| before != after) {
+            self.log_session(name, request.ip.src());
         }
         self.services = services;
         true
