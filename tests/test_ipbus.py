@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -54,7 +55,11 @@ class Managed:
 
     def config(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """`nacelle config` on a host of the device's network, on whose own wire there is no device."""
-        command = [*self.namespace, str(NACELLE), "--wire", str(self.wire.folder / "other"), "config", *arguments]
+        return self.command("config", *arguments, environment=environment)
+
+    def command(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """The same for any command of `nacelle`."""
+        command = [*self.namespace, str(NACELLE), "--wire", str(self.wire.folder / "other"), *arguments]
         env = {**self.wire.environment, **(environment or {})}
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
 
@@ -128,8 +133,8 @@ def test_config_by_way_of_the_network(wire: Wire, namespace: list[str], kind: st
 
     # Without a token: what is public.
     blocks = good("blocks", ADDRESS)
-    names = [line.split()[0] for line in blocks.splitlines()[1:4]]
-    assert names == (["device", "admission"] if kind == "soft" else ["device", "management", "admission"])
+    names = [line.split()[0] for line in blocks.splitlines()[1:5]]
+    assert names == (["device", "admission", "event_log"] if kind == "soft" else ["device", "management", "admission", "event_log"])
     assert good("get", f"{ADDRESS}:50001", "QPS").split()[-2:] == ["0x100", "256"]
     bad(4, "register 0x00040 cannot be read without a token", "get", ADDRESS, "KEEPALIVE_MS")
     bad(4, "register 0x00040 cannot be written without a token", "set", ADDRESS, "KEEPALIVE_MS", "5")
@@ -159,6 +164,26 @@ def test_config_by_way_of_the_network(wire: Wire, namespace: list[str], kind: st
     device.write((CCI_TOKEN, 0), (CCI_TOKEN + 4, 0), (CCI_TOKEN + 8, 0), (CCI_TOKEN + 12, 0))
     token.chmod(0o600)
     bad(4, "a device without a token lets nobody in", "get", ADDRESS, "KEEPALIVE_MS", *with_token)
+
+
+def test_the_log_by_way_of_the_network(wire: Wire, namespace: list[str], kind: str) -> None:
+    """It takes the token, and has who logged in, and who tried."""
+    device = Managed(wire, namespace, kind)
+    token = "".join(f"{word:08x}" for word in TOKEN)
+    result = device.command("log", ADDRESS)
+    assert result.returncode == 4 and "without a token" in result.stderr, result.stderr
+    result = device.command("log", ADDRESS, environment={"NACELLE_TOKEN": 8 * "0123"})
+    assert result.returncode == 4, result.stderr
+    result = device.command("--json", "log", ADDRESS, environment={"NACELLE_TOKEN": token})
+    assert result.returncode == 0, result.stderr
+    # Looking for the device has made connections, too.
+    known = ("enabled", "login-wrong", "login")
+    entries = [entry for entry in json.loads(result.stdout)["entries"] if entry["kind"] in known]
+    assert [entry["kind"] for entry in entries] == list(known)
+    enabled, wrong, login = (
+        next(entry for entry in entries if entry["kind"] == kind) for kind in ("enabled", "login-wrong", "login")
+    )
+    assert enabled["address"] == ADDRESS != login["address"] == wrong["address"]
 
 
 def test_each_packet_is_executed_once_whatever_is_lost(wire: Wire, namespace: list[str], kind: str) -> None:
