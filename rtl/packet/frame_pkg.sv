@@ -11,12 +11,12 @@ package frame_pkg;
     CLASS_ARP,        // IPv4 over Ethernet, well formed
     CLASS_ICMP,       // echo request to this device
     CLASS_ROCE,       // UDP to port 4791 of this device, ICRC verified
-    CLASS_UDP,        // any other UDP to this device, or an expected DHCP answer to all
+    CLASS_UDP,        // any other UDP to this device, an expected DHCP answer to all, or mDNS to its group
     CLASS_TCP,        // to this device; the header is in the record and not checked
     CLASS_IP,         // IPv4 to this device with any other protocol
     CLASS_IPV6,       // to this device's Ethernet address
     CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), to this device or to a group
-    CLASS_GROUP,      // to a multicast or broadcast Ethernet address, ARP and DHCP broadcasts excepted
+    CLASS_GROUP,      // to a multicast or broadcast Ethernet address, ARP, DHCP and mDNS excepted
     CLASS_OTHER       // any other EtherType, to this device's Ethernet address
   } frame_class_e;
   localparam int unsigned CLASSES = 10;

@@ -154,6 +154,7 @@ module packet_parser
     logic        to_us;          // to this station,
     logic        to_group;       // to a group,
     logic        to_all;         // to all stations
+    logic        to_mdns;        // to the group of mDNS
     logic        has_tag;
     logic        ipv4;
     logic        ipv6;
@@ -163,7 +164,9 @@ module packet_parser
     logic        fragment;
     logic        ip_to_us;
     logic        ip_to_all;
+    logic        ip_to_mdns;
     logic        dhcp;           // to the port of the DHCP client, which expects an answer
+    logic        mdns;           // to the port of the mDNS responder, which works
     logic        icmp;
     logic        icmp_echo;
     logic        tcp;
@@ -194,6 +197,7 @@ module packet_parser
           to_us: local_addr.enable && roce.eth.dst == local_addr.mac,
           to_group: local_addr.enable && roce.eth.dst[MAC_GROUP_BIT],
           to_all: roce.eth.dst == MAC_BROADCAST,
+          to_mdns: roce.eth.dst == MDNS_MAC,
           has_tag: has_tag,
           ipv4: roce.eth.ethertype == ETHERTYPE_IPV4,
           ipv6: roce.eth.ethertype == ETHERTYPE_IPV6,
@@ -206,7 +210,9 @@ module packet_parser
           fragment: roce.ipv4.flag_mf || roce.ipv4.fragment_offset != '0,
           ip_to_us: roce.ipv4.dst == local_addr.ip && local_addr.ip != '0,
           ip_to_all: roce.ipv4.dst == '1,
+          ip_to_mdns: roce.ipv4.dst == MDNS_IP,
           dhcp: local_addr.dhcp && roce.udp.dst_port == UDP_PORT_DHCP,
+          mdns: local_addr.mdns && roce.udp.dst_port == MDNS_PORT,
           icmp: roce.ipv4.protocol == IPPROTO_ICMP,
           icmp_echo: icmp.echo.icmp_type == ICMP_ECHO_REQUEST && icmp.echo.code == '0,
           tcp: roce.ipv4.protocol == IPPROTO_TCP,
@@ -225,8 +231,11 @@ module packet_parser
     end
   end
 
-  // The only packets to all hosts that are accepted: they may be for this one while it has no address (RFC 2131, 4.1).
-  wire to_dhcp = looked_q.to_all && looked_q.ipv4 && looked_q.ip_to_all && looked_q.udp && looked_q.dhcp;
+  // The only packets to several hosts that are accepted: they may be for this one while it has no address (RFC 2131, 4.1), or are
+  // questions to all who know an answer (RFC 6762).
+  wire to_dhcp = looked_q.to_all && looked_q.ip_to_all && looked_q.dhcp;
+  wire to_mdns = looked_q.to_mdns && looked_q.ip_to_mdns && looked_q.mdns;
+  wire to_several = looked_q.ipv4 && looked_q.udp && (to_dhcp || to_mdns);
 
   // ---- decide: the class, or the reason of a drop. The first condition that holds ----
   frame_class_e cls;
@@ -241,11 +250,11 @@ module packet_parser
       if (!looked_q.arp_ok) drop = DROP_ARP;
     end
     // A packet for one host is not accepted in a group frame (RFC 1122, 3.3.6).
-    else if (looked_q.to_group && !to_dhcp) cls = CLASS_GROUP;
+    else if (looked_q.to_group && !to_several) cls = CLASS_GROUP;
     else if (looked_q.ipv6) cls = CLASS_IPV6;
     else if (!looked_q.ipv4) cls = CLASS_OTHER;
     else if (!looked_q.form_ok) drop = DROP_IPV4_HEADER;
-    else if (!looked_q.ip_to_us && !to_dhcp) drop = DROP_NOT_OURS;
+    else if (!looked_q.ip_to_us && !to_several) drop = DROP_NOT_OURS;
     else if (looked_q.fragment) drop = DROP_IPV4_FRAGMENT;
     else if (looked_q.icmp) begin
       cls = CLASS_ICMP;
@@ -262,7 +271,7 @@ module packet_parser
   end
 
   // The checks and the headers to remove, if no error was found so far.
-  wire ipv4_class = looked_q.ipv4 && (!looked_q.to_group || to_dhcp);
+  wire ipv4_class = looked_q.ipv4 && (!looked_q.to_group || to_several);
   wire udp_class  = ipv4_class && looked_q.udp;
   wire icmp_class = ipv4_class && looked_q.icmp;
   wire roce_class = udp_class && looked_q.roce_port;

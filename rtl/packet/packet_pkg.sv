@@ -114,6 +114,11 @@ package packet_pkg;
   localparam logic [15:0] UDP_PORT_ROCE = 16'd4791;  // IANA, IBTA annex A17
   localparam logic [15:0] UDP_PORT_DHCP = 16'd68;    // the client's (RFC 2131, 4.1)
 
+  // ---- mDNS (RFC 6762, 3) ----
+  localparam logic [15:0] MDNS_PORT = 16'd5353;
+  localparam ipv4_addr_t MDNS_IP = {8'd224, 8'd0, 8'd0, 8'd251};
+  localparam mac_t MDNS_MAC = 48'h01005e_0000fb;     // RFC 1112, 6.4
+
   // ---- TCP without options (RFC 9293, RFC 3168) ----
   typedef struct packed {
     logic [15:0] src_port;
@@ -184,6 +189,7 @@ package packet_pkg;
     logic [5:0]  prefix_length;
     ipv4_addr_t  gateway;         // 0: none
     logic        dhcp;            // DHCP answers to all hosts are received: UDP to port 68 of 255.255.255.255
+    logic        mdns;            // so is what is sent to the group of mDNS
   } local_addr_t;
 
   // An ARP request about `ip` itself (RFC 5227): a probe, without sender, or an announcement.
@@ -220,7 +226,7 @@ package packet_pkg;
     logic drop_runt;              // shorter than its headers require
     logic drop_oversize;          // longer than the frame store accepts
     logic drop_not_ours;          // Ethernet or IPv4 destination of another station
-    logic drop_group;             // to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer
+    logic drop_group;             // to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS
     logic drop_vlan;              // with a VLAN tag
     logic drop_ipv6;
     logic drop_ethertype;         // any other

@@ -20,6 +20,7 @@ module address_service
     input  address_settings_t settings,
     output local_addr_t       local_addr,
     output address_status_t   status,
+    output logic              tick,               // 1/16 s has passed
 
     input  logic              offered_valid,      // a DHCP message that arrives: see dhcp_client
     input  logic [63:0]       offered_first,
@@ -38,7 +39,7 @@ module address_service
     output address_events_t   events,
     output logic              idle
 );
-  logic   tick, second, expects, in_use, lease_conflict, failing;
+  logic   second, expects, in_use, lease_conflict, failing;
   logic   ticks_idle, client_idle, control_idle;
   lease_t lease;
   address_t address;
@@ -76,7 +77,8 @@ module address_service
       ip: address.ip,
       prefix_length: address.prefix_length,
       gateway: address.gateway,
-      dhcp: expects
+      dhcp: expects,
+      mdns: 1'b0
   };
 
   assign idle = ticks_idle && client_idle && control_idle;

@@ -99,6 +99,7 @@ module dhcp_send
       from_ip: asked.owns ? asked.ip : '0,
       port: PORT_SERVER,
       from_port: UDP_PORT_DHCP,
+      ttl: TTL_ROUTED,
       length: message_length_t'((32'(LAST) + 1) * 4)
   };
   assign response_words.valid = shown_q;

@@ -27,7 +27,6 @@ module service_send
   localparam int unsigned LANES = DATA_W / 32;
   localparam int unsigned DEPTH = 2048 / BYTES;   // a message
   localparam int unsigned BYTE_W = $clog2(BYTES);
-  localparam logic [7:0] TTL = 8'd64;
   typedef logic [$clog2(LANES)-1:0] lane_t;
   typedef logic [$clog2(DEPTH)-1:0] beat_count_t;
 
@@ -78,7 +77,8 @@ module service_send
   ipv4_hdr_t    ipv4;
   localparam logic [2:0] STEPS = 3'd6;
   // The words that are the same in every packet.
-  localparam logic [16:0] CONSTANT_SUM = 17'h04500 + 17'h04000 + {1'b0, TTL, IPPROTO_UDP};
+  localparam logic [16:0] CONSTANT_SUM = 17'h04500 + 17'h04000;
+  wire [16:0] ttl_sum = {1'b0, message.data.ttl, IPPROTO_UDP};
 
   logic [15:0] added;
   always_comb
@@ -102,7 +102,7 @@ module service_send
       flag_df: 1'b1,
       flag_mf: 1'b0,
       fragment_offset: '0,
-      ttl: TTL,
+      ttl: message_q.ttl,
       protocol: IPPROTO_UDP,
       header_checksum: ~sum_q[15:0],
       src: message_q.from_ip,
@@ -137,7 +137,7 @@ module service_send
     if (state_q == S_IDLE) begin
       message_q <= message.data;
       step_q    <= '1;               // a cycle for the length
-      sum_q     <= CONSTANT_SUM;
+      sum_q     <= CONSTANT_SUM + ttl_sum;
     end else if (step_q != STEPS) begin
       step_q <= step_q + 1'b1;
       if (step_q != '1) sum_q <= 17'(sum_q[15:0]) + 17'(added) + 17'(sum_q[16]);

@@ -11,11 +11,12 @@ package services_pkg;
   typedef logic [8:0] message_words_t;
 
   // Who takes a message: the place of its port in the list of the plane.
-  typedef enum logic [0:0] {
+  typedef enum logic [1:0] {
     SERVICE_IPBUS,
-    SERVICE_DHCP
+    SERVICE_DHCP,
+    SERVICE_MDNS
   } service_e;
-  localparam int unsigned SERVICES = 2;
+  localparam int unsigned SERVICES = 3;
   typedef logic [SERVICES-1:0][15:0] service_ports_t;  // 0: this service does not listen
 
   // Received. The words of the message follow on the stream of words, in the same order.
@@ -27,6 +28,10 @@ package services_pkg;
     message_length_t length;     // 1 to MESSAGE_BYTES
   } service_rx_t;
 
+  // Of the packets that are sent: may pass routers, or must not, as mDNS wants it (RFC 6762, 11).
+  localparam logic [7:0] TTL_ROUTED = 8'd64;
+  localparam logic [7:0] TTL_LINK = 8'd255;
+
   // To send: the words follow.
   typedef struct packed {
     mac_t            mac;
@@ -34,6 +39,7 @@ package services_pkg;
     ipv4_addr_t      from_ip;
     logic [15:0]     port;
     logic [15:0]     from_port;
+    logic [7:0]      ttl;
     message_length_t length;
   } service_tx_t;
 
@@ -46,6 +52,12 @@ package services_pkg;
   function automatic logic [31:0] byte_swapped(logic [31:0] word);
     return {word[7:0], word[15:8], word[23:16], word[31:24]};
   endfunction
+
+  // How the device makes itself known.
+  typedef struct packed {
+    logic        mdns;            // by multicast DNS
+    logic [15:0] port;            // at which it says that callers connect
+  } discovery_settings_t;
 
   // Events of the services: one pulse each, counted by the control plane.
   typedef struct packed {
@@ -66,5 +78,10 @@ package services_pkg;
     logic login_wrong;            // with a wrong token
     logic login_refused;          // with the token, but every context belongs to an authorised client that is in use
     logic session_expired;        // an authorised client was silent for too long
+    logic mdns_query;             // mDNS: a query for a record of this device that it does not know yet
+    logic mdns_sent;              // mDNS: an announcement, an answer or a goodbye was sent
+    logic mdns_other;             // mDNS: ignored: no query, or not from port 5353 of a host of this network
+    logic mdns_busy;              // mDNS: a query was dropped because another one was being read
+    logic drop_mdns;              // mDNS: a query that is not well formed
   } service_events_t;
 endpackage

@@ -5,18 +5,20 @@
 //
 //   service_receive ── service_steer ┬ ipbus ─────────── service_merge ── service_send
 //          │ who may                 │   └ cci_guard ── register bus
-//   ipbus_admission                  └ address_service ┘
-//                                          └ the device's IPv4 address
+//   ipbus_admission                  ├ address_service ┤
+//                                    │     └ the device's IPv4 address
+//                                    └ mdns_responder ─┘
 //
 // A further service takes a place in service_e and service_ports_t: service_steer tells messages apart by `service` in their record, and
 // service_merge takes a message at a time. DHCP answers may use the whole store, as authorised clients of IPbus may: there are never more
-// than a few of them (dhcp_client).
+// than a few of them (dhcp_client). mDNS queries use the half of strangers, one at a time.
 //
 // Latency and throughput: see the units.
 module services_plane
   import packet_pkg::*;
   import services_pkg::*;
   import address_pkg::*;
+  import mdns_pkg::*;
   import cci_pkg::*;
   import time_pkg::*;
 #(
@@ -33,6 +35,7 @@ module services_plane
     output local_addr_t     local_addr,
     input  address_settings_t address_settings,
     output address_status_t address_status,
+    input  discovery_settings_t discovery,
     input  cci_settings_t   settings,
     output service_ports_t  ports,              // where the services listen
     stream_if.sink          frame,              // frame_rx_t of CLASS_UDP to one of these
@@ -53,9 +56,14 @@ module services_plane
 );
   assign ports[SERVICE_IPBUS] = settings.port;
   assign ports[SERVICE_DHCP]  = local_addr.dhcp ? UDP_PORT_DHCP : '0;
+  assign ports[SERVICE_MDNS]  = local_addr.mdns ? MDNS_PORT : '0;
 
   logic            offered_valid, admitted, favoured, seen_authorised;
-  logic            ipbus_admitted, ipbus_favoured, dhcp_admitted, for_dhcp_q, address_idle;
+  logic            ipbus_admitted, ipbus_favoured, dhcp_admitted, mdns_admitted;
+  logic            tick, address_idle, mdns_idle;
+  local_addr_t     addressed;
+  service_e        judged_q;
+  mdns_events_t    mdns_events;
   logic [63:0]     offered_first;
   service_rx_t     offered;
   service_events_t ipbus_events, other_events;
@@ -77,24 +85,39 @@ module services_plane
       .idle(receive_idle)
   );
 
-  wire for_dhcp = offered.service == SERVICE_DHCP;
-  always_ff @(posedge clk) for_dhcp_q <= for_dhcp;
-  assign admitted = for_dhcp_q ? dhcp_admitted : ipbus_admitted;
-  assign favoured = for_dhcp_q || ipbus_favoured;
+  always_ff @(posedge clk) judged_q <= offered.service;
+  always_comb
+    unique case (judged_q)
+      SERVICE_DHCP: {admitted, favoured} = {dhcp_admitted, 1'b1};
+      SERVICE_MDNS: {admitted, favoured} = {mdns_admitted, 1'b0};
+      default:      {admitted, favoured} = {ipbus_admitted, ipbus_favoured};
+    endcase
 
   service_steer steer (.clk, .rst, .message, .words, .to(taken), .to_words(taken_words));
   service_merge merge (.clk, .rst, .from(answer), .from_words(answer_words), .message(response), .words(response_words));
 
   address_service #(.CLOCK_HZ(CLOCK_HZ)) addresses (
-      .clk, .rst, .now, .enable, .mac, .settings(address_settings), .local_addr, .status(address_status),
-      .offered_valid(offered_valid && for_dhcp), .offered_first, .admitted(dhcp_admitted),
+      .clk, .rst, .now, .enable, .mac, .settings(address_settings), .local_addr(addressed), .status(address_status), .tick,
+      .offered_valid(offered_valid && offered.service == SERVICE_DHCP), .offered_first, .admitted(dhcp_admitted),
       .message(taken[SERVICE_DHCP]), .words(taken_words[SERVICE_DHCP]),
       .response(answer[SERVICE_DHCP]), .response_words(answer_words[SERVICE_DHCP]),
       .claim, .watch, .conflict, .withdrawal, .closed, .abandoned, .events(address_events), .idle(address_idle)
   );
 
+  always_comb begin
+    local_addr      = addressed;
+    local_addr.mdns = discovery.mdns && addressed.ip != '0;
+  end
+
+  mdns_responder responder (
+      .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving(farewell.close), .port(discovery.port),
+      .offered_valid(offered_valid && offered.service == SERVICE_MDNS), .offered, .offered_first, .admitted(mdns_admitted),
+      .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
+      .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
+  );
+
   ipbus_admission admission (
-      .clk, .rst, .now, .source(settings.source), .source_prefix(settings.source_prefix), .offered_valid(offered_valid && !for_dhcp),
+      .clk, .rst, .now, .source(settings.source), .source_prefix(settings.source_prefix), .offered_valid(offered_valid && offered.service == SERVICE_IPBUS),
       .ip(offered.ip), .authorised(seen_authorised), .admitted(ipbus_admitted), .favoured(ipbus_favoured), .drop_source(other_events.drop_source), .drop_rate(other_events.drop_rate)
   );
 
@@ -125,7 +148,12 @@ module services_plane
   assign other_events.login           = 1'b0;
   assign other_events.login_refused   = 1'b0;
   assign other_events.session_expired = 1'b0;
+  assign other_events.mdns_query      = mdns_events.mdns_query;
+  assign other_events.mdns_sent       = mdns_events.mdns_sent;
+  assign other_events.mdns_other      = mdns_events.mdns_other;
+  assign other_events.mdns_busy       = mdns_events.mdns_busy;
+  assign other_events.drop_mdns       = mdns_events.drop_mdns;
   assign events = ipbus_events | other_events;
 
-  assign idle = receive_idle && ipbus_idle && send_idle && address_idle;
+  assign idle = receive_idle && ipbus_idle && send_idle && address_idle && mdns_idle;
 endmodule

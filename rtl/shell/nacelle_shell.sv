@@ -92,6 +92,7 @@ module nacelle_shell
   mac_t            mac;
   address_settings_t address_settings;
   address_status_t address_status;
+  discovery_settings_t discovery;
   withdrawal_t     withdrawal;
   logic            connections_closed, connections_abandoned;
 
@@ -133,6 +134,7 @@ module nacelle_shell
       .mac,
       .address_settings,
       .address_status,
+      .discovery,
       .local_addr,
       .device_id,
       .rpc_port,
@@ -252,6 +254,7 @@ module nacelle_shell
       .local_addr,
       .address_settings,
       .address_status,
+      .discovery,
       .settings(cci_settings),
       .ports(service_ports),
       .frame(service_frame),

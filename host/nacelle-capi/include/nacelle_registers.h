@@ -95,6 +95,9 @@
 #define NACELLE_DEVICE_ADDRESS_STATE_DHCP_MASK 0x00000700u
 #define NACELLE_DEVICE_LEASE_LEFT 0x128u /* r: Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end. */
 #define NACELLE_DEVICE_DHCP_SERVER 0x12cu /* r: Identifier of the DHCP server of the lease, or of the last one. */
+#define NACELLE_DEVICE_DISCOVERY 0x130u /* rw: How the device makes itself known on its network (docs/reference/discovery.md). */
+#define NACELLE_DEVICE_DISCOVERY_MDNS_SHIFT 0 /* By multicast DNS. In use at once: the device announces itself, or says goodbye. */
+#define NACELLE_DEVICE_DISCOVERY_MDNS_MASK 0x00000001u
 #define NACELLE_DEVICE_DEVICE_ID_LO 0x3e0u /* r: What this device is called, and no other: also its GUID in messages of connection management. Lower half. */
 #define NACELLE_DEVICE_DEVICE_ID_HI 0x3e4u /* r: Likewise, upper half. */
 #define NACELLE_DEVICE_BUILD_REVISION 0x3e8u /* r: First 8 digits of the revision that the RTL was built from; 0: it was not said. */
@@ -112,7 +115,7 @@
 #define NACELLE_DEVICE_PACKET_DROP_RUNT 0x424u /* r: shorter than its headers require */
 #define NACELLE_DEVICE_PACKET_DROP_OVERSIZE 0x428u /* r: longer than the frame store accepts */
 #define NACELLE_DEVICE_PACKET_DROP_NOT_OURS 0x42cu /* r: Ethernet or IPv4 destination of another station */
-#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x430u /* r: to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer */
+#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x430u /* r: to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS */
 #define NACELLE_DEVICE_PACKET_DROP_VLAN 0x434u /* r: with a VLAN tag */
 #define NACELLE_DEVICE_PACKET_DROP_IPV6 0x438u /* r: drop ipv6 */
 #define NACELLE_DEVICE_PACKET_DROP_ETHERTYPE 0x43cu /* r: any other */
@@ -242,14 +245,19 @@
 #define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x62cu /* r: with a wrong token */
 #define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x630u /* r: with the token, but every context belongs to an authorised client that is in use */
 #define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x634u /* r: an authorised client was silent for too long */
-#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x638u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
-#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x63cu /* r: an address in use was announced once more because of that */
-#define NACELLE_DEVICE_ADDRESS_LOST 0x640u /* r: an address in use was given up: all connections were closed */
-#define NACELLE_DEVICE_ADDRESS_LEASE 0x644u /* r: DHCP: an ACK, of a new lease or of a renewal */
-#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x648u /* r: DHCP: a lease has ended without a release */
-#define NACELLE_DEVICE_ADDRESS_NAK 0x64cu /* r: DHCP: a NAK */
-#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x650u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
-#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x654u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
+#define NACELLE_DEVICE_SERVICE_MDNS_QUERY 0x638u /* r: mDNS: a query for a record of this device that it does not know yet */
+#define NACELLE_DEVICE_SERVICE_MDNS_SENT 0x63cu /* r: mDNS: an announcement, an answer or a goodbye was sent */
+#define NACELLE_DEVICE_SERVICE_MDNS_OTHER 0x640u /* r: mDNS: ignored: no query, or not from port 5353 of a host of this network */
+#define NACELLE_DEVICE_SERVICE_MDNS_BUSY 0x644u /* r: mDNS: a query was dropped because another one was being read */
+#define NACELLE_DEVICE_SERVICE_DROP_MDNS 0x648u /* r: mDNS: a query that is not well formed */
+#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x64cu /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
+#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x650u /* r: an address in use was announced once more because of that */
+#define NACELLE_DEVICE_ADDRESS_LOST 0x654u /* r: an address in use was given up: all connections were closed */
+#define NACELLE_DEVICE_ADDRESS_LEASE 0x658u /* r: DHCP: an ACK, of a new lease or of a renewal */
+#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x65cu /* r: DHCP: a lease has ended without a release */
+#define NACELLE_DEVICE_ADDRESS_NAK 0x660u /* r: DHCP: a NAK */
+#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x664u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
+#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x668u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
 
 /* ---- Management port ---- */
 

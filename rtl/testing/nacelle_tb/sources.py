@@ -30,6 +30,7 @@ _PACKAGES = [
     "services/services_pkg.sv",
     "services/address_pkg.sv",
     "services/dhcp_pkg.sv",
+    "services/mdns_pkg.sv",
     "services/ipbus_pkg.sv",
     "control/cci_pkg.sv",
     "roce/receive/roce_rx_pkg.sv",

@@ -88,6 +88,7 @@ pub mod device {
             ADDRESS_STATE,
             LEASE_LEFT,
             DHCP_SERVER,
+            DISCOVERY,
             DEVICE_ID_LO,
             DEVICE_ID_HI,
             BUILD_REVISION,
@@ -235,6 +236,11 @@ pub mod device {
             SERVICE_LOGIN_WRONG,
             SERVICE_LOGIN_REFUSED,
             SERVICE_SESSION_EXPIRED,
+            SERVICE_MDNS_QUERY,
+            SERVICE_MDNS_SENT,
+            SERVICE_MDNS_OTHER,
+            SERVICE_MDNS_BUSY,
+            SERVICE_DROP_MDNS,
             ADDRESS_CONFLICT,
             ADDRESS_DEFENDED,
             ADDRESS_LOST,
@@ -395,6 +401,10 @@ pub mod device {
     pub const LEASE_LEFT: Register = Register { name: "LEASE_LEFT", offset: 0x128, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Seconds until the DHCP lease ends; 0: there is none, 0xffffff: it does not end." };
     /// Identifier of the DHCP server of the lease, or of the last one.
     pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Identifier of the DHCP server of the lease, or of the last one." };
+    /// `DISCOVERY.mdns`: By multicast DNS. In use at once: the device announces itself, or says goodbye.
+    pub const DISCOVERY_MDNS: Field = Field { name: "mdns", low: 0, width: 1, doc: "By multicast DNS. In use at once: the device announces itself, or says goodbye." };
+    /// How the device makes itself known on its network (docs/reference/discovery.md).
+    pub const DISCOVERY: Register = Register { name: "DISCOVERY", offset: 0x130, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[DISCOVERY_MDNS], doc: "How the device makes itself known on its network (docs/reference/discovery.md)." };
     /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
     pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
     /// Likewise, upper half.
@@ -429,8 +439,8 @@ pub mod device {
     pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "longer than the frame store accepts" };
     /// Ethernet or IPv4 destination of another station
     pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
-    /// to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer
-    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer" };
+    /// to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS
+    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS" };
     /// with a VLAN tag
     pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a VLAN tag" };
     /// drop ipv6
@@ -689,22 +699,32 @@ pub mod device {
     pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
     /// an authorised client was silent for too long
     pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an authorised client was silent for too long" };
+    /// mDNS: a query for a record of this device that it does not know yet
+    pub const SERVICE_MDNS_QUERY: Register = Register { name: "service_mdns_query", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query for a record of this device that it does not know yet" };
+    /// mDNS: an announcement, an answer or a goodbye was sent
+    pub const SERVICE_MDNS_SENT: Register = Register { name: "service_mdns_sent", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: an announcement, an answer or a goodbye was sent" };
+    /// mDNS: ignored: no query, or not from port 5353 of a host of this network
+    pub const SERVICE_MDNS_OTHER: Register = Register { name: "service_mdns_other", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: ignored: no query, or not from port 5353 of a host of this network" };
+    /// mDNS: a query was dropped because another one was being read
+    pub const SERVICE_MDNS_BUSY: Register = Register { name: "service_mdns_busy", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query was dropped because another one was being read" };
+    /// mDNS: a query that is not well formed
+    pub const SERVICE_DROP_MDNS: Register = Register { name: "service_drop_mdns", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query that is not well formed" };
     /// another host had, or wanted, the address in use or the one that was probed (RFC 5227)
-    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
+    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
     /// an address in use was announced once more because of that
-    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
+    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
     /// an address in use was given up: all connections were closed
-    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
+    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
     /// DHCP: an ACK, of a new lease or of a renewal
-    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
+    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
     /// DHCP: a lease has ended without a release
-    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
+    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
     /// DHCP: a NAK
-    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
+    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
     /// DHCP: an answer that is not well formed, or lacks an option that it must have
-    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
+    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
     /// DHCP: not for the current transaction, too many, or of no use in this state
-    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
+    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
 }
 
 /// Management port.
