@@ -187,6 +187,17 @@ async def the_address_in_use_is_read(dut) -> None:
 
 
 @cocotb.test()
+async def discovery_is_on_until_it_is_switched_off(dut) -> None:
+    bus = await begin(dut)
+    settings = struct("services_pkg::discovery_settings_t")
+    port = await bus.get(0x3C)
+    for value in (1, 0, 1):
+        assert vars(settings.unpack(int(dut.discovery.value))) == {"mdns": value, "port": port}
+        assert await bus.get(DISCOVERY) == value
+        await bus.write(DISCOVERY, value ^ 1)
+
+
+@cocotb.test()
 async def a_command_is_a_pulse(dut) -> None:
     bus = await begin(dut)
     settings = struct("address_pkg::address_settings_t")
@@ -402,6 +413,7 @@ def test_control_plane() -> None:
             "mac": Plain("output", "packet_pkg::mac_t"),
             "address_settings": Plain("output", "address_pkg::address_settings_t"),
             "address_status": Plain("input", "address_pkg::address_status_t"),
+            "discovery": Plain("output", "services_pkg::discovery_settings_t"),
             "local_addr": Plain("input", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
             "admission": AxilMaster(12),

@@ -29,7 +29,7 @@ WIDTH = int(os.environ.get("WIDTH", "512"))
 TX, EVENTS, SETTINGS, LOCAL = (
     "packet_pkg::frame_tx_t", "services_pkg::service_events_t", "cci_pkg::cci_settings_t", "packet_pkg::local_addr_t",
 )  # fmt: skip
-ADDRESS = "address_pkg::address_settings_t"
+ADDRESS, DISCOVERY = "address_pkg::address_settings_t", "services_pkg::discovery_settings_t"
 CLOCK_HZ = 1_000_000  # short times
 MAC, DEVICE_IP, PORT = "02:00:00:00:00:01", "10.0.0.1", 50001
 TOKEN = [0x12345678, 0x9ABCDEF0, 0x0F1E2D3C, 0x4B5A6978]
@@ -753,6 +753,7 @@ def test_services_plane(width: int) -> None:
             "local_addr": Plain("output", LOCAL),
             "address_settings": Plain("input", ADDRESS),
             "address_status": Plain("output", "address_pkg::address_status_t"),
+            "discovery": Plain("input", DISCOVERY),
             "settings": Plain("input", SETTINGS),
             "ports": Plain("output", "services_pkg::service_ports_t"),
             "frame": Sink(FRAME_RX),
