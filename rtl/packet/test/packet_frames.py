@@ -39,7 +39,7 @@ def ip_bytes(address: str) -> bytes:
 
 
 def local_addr(
-    mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0", dhcp: bool = False
+    mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0", dhcp: bool = False, mdns: bool = False
 ) -> dict[str, int]:
     """The device's own addresses, as fields of packet_pkg::local_addr_t."""
     return {
@@ -49,6 +49,7 @@ def local_addr(
         "prefix_length": prefix_length,
         "gateway": int.from_bytes(ip_bytes(gateway), "big"),
         "dhcp": int(dhcp),
+        "mdns": int(mdns),
     }
 
 
@@ -87,6 +88,13 @@ def dhcp(payload: bytes, **fields: object) -> bytes:
     values = {"eth": "ff:ff:ff:ff:ff:ff", "dst": "255.255.255.255", "dport": 68, "proto": 17} | fields
     header = IP(src=PEER_IP, dst=values["dst"], proto=values["proto"], flags=values.get("flags", 0))
     return bytes(ethernet(str(values["eth"])) / header / UDP(sport=67, dport=values["dport"]) / Raw(payload))
+
+
+def mdns(payload: bytes, **fields: object) -> bytes:
+    """A message to the group of mDNS; other addresses, ports and protocols by name."""
+    values = {"eth": "01:00:5e:00:00:fb", "dst": "224.0.0.251", "dport": 5353, "proto": 17} | fields
+    header = IP(src=PEER_IP, dst=values["dst"], proto=values["proto"], flags=values.get("flags", 0), ttl=255)
+    return bytes(ethernet(str(values["eth"])) / header / UDP(sport=5353, dport=values["dport"]) / Raw(payload))
 
 
 def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:
@@ -196,9 +204,10 @@ class Judgement:
 
 
 def judge(
-    frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224, dhcp: bool = False
+    frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224, dhcp: bool = False, mdns: bool = False
 ) -> Judgement:
-    """The model of packet_rx: one frame, one outcome. `dhcp`: answers to all hosts are expected."""
+    """The model of packet_rx: one frame, one outcome. `dhcp`: answers to all hosts are expected; `mdns`: so are messages to its
+    group."""
     if bad:
         return Judgement("drop_fcs")
     if len(frame) > max_frame:
@@ -218,14 +227,17 @@ def judge(
         return Judgement("rx_arp", "ARP", frame=frame)
     to_all = frame[0:6] == b"\xff" * 6 and ethertype == b"\x08\0" and frame[30:34] == b"\xff" * 4
     is_dhcp = dhcp and to_all and frame[23] == 17 and frame[36:38] == b"\0\x44"
-    if frame[0:6] != mac_bytes(mac) and not is_dhcp:  # IPv4 for one host too: RFC 1122, 3.3.6
+    to_group = frame[0:6] == bytes.fromhex("01005e0000fb") and ethertype == b"\x08\0" and frame[30:34] == ip_bytes("224.0.0.251")
+    is_mdns = mdns and to_group and frame[23] == 17 and frame[36:38] == (5353).to_bytes(2, "big")
+    to_several = is_dhcp or is_mdns
+    if frame[0:6] != mac_bytes(mac) and not to_several:  # IPv4 for one host too: RFC 1122, 3.3.6
         return Judgement(cls="GROUP", payload=frame, frame=frame)
     if ethertype != b"\x08\x00":
         return Judgement(cls="IPV6" if ethertype == b"\x86\xdd" else "OTHER", payload=frame, frame=frame)
     total = int.from_bytes(frame[16:18], "big")
     if frame[14] != 0x45 or total < 20:
         return Judgement("drop_ipv4_header")
-    if (frame[30:34] != ip_bytes(ip) or ip == "0.0.0.0") and not is_dhcp:
+    if (frame[30:34] != ip_bytes(ip) or ip == "0.0.0.0") and not to_several:
         return Judgement("drop_not_ours")
     if int.from_bytes(frame[20:22], "big") & 0x3FFF:
         return Judgement("drop_ipv4_fragment")

@@ -222,6 +222,31 @@ async def dhcp_answers_to_all_hosts(dut, ip: str, expected: bool) -> None:
     assert bool(own) == (ip != "0.0.0.0")
 
 
+def mdns_frames() -> list[bytes]:
+    """Messages to the group of mDNS, and frames that are nearly that."""
+    data = random.randbytes(300)
+    wrong = [{"dport": 5352}, {"dport": 5355}, {"dport": 4791}, {"dport": 68}, {"dst": "224.0.0.250"}, {"dst": "225.0.0.251"}]
+    wrong += [{"dst": frames.IP_ADDRESS}, {"dst": "255.255.255.255"}, {"eth": frames.MAC}, {"eth": "ff:ff:ff:ff:ff:ff"}]
+    wrong += [{"eth": "01:00:5e:00:00:fa"}, {"eth": "33:33:00:00:00:fb"}, {"proto": 6}, {"proto": 1}, {"flags": "MF"}]
+    damaged = bytearray(frames.mdns(data))
+    damaged[100] ^= 1
+    others = [frames.mdns(data, **one) for one in wrong]
+    return [frames.mdns(data), frames.mdns(b""), *others, bytes(damaged), frames.tagged(frames.mdns(data)), frames.mdns(data)]
+
+
+@cocotb.test()
+@cocotb.parametrize(mdns=[False, True], dhcp=[False, True])
+async def messages_to_the_group_of_mdns(dut, mdns: bool, dhcp: bool) -> None:
+    """Are taken while the responder works; nothing else to a group is."""
+    local = {"mdns": mdns, "dhcp": dhcp}
+    bench = await Bench(dut, **local).start()
+    packets = [frame for frame in [*mdns_frames(), *dhcp_frames(), *good_frames()] if frame[12:14] == b"\x08\0"]
+    random.shuffle(packets)
+    judgements = await bench.judge_all([(frame, False) for frame in packets], **local)
+    taken = [judgement for judgement in judgements if judgement.cls == "UDP" and judgement.frame[0] == 1]
+    assert len(taken) == (3 if mdns else 0)
+
+
 @cocotb.test()
 @cocotb.parametrize(stall=[0.0, 0.5])
 async def frames_of_other_classes_come_whole(dut, stall: float) -> None:

@@ -696,6 +696,7 @@ def test_address_service() -> None:
             "settings": Plain("input", SETTINGS),
             "local_addr": Plain("output", LOCAL),
             "status": Plain("output", STATUS),
+            "tick": Plain("output", "logic"),
             "offered_valid": Plain("input", "logic"),
             "offered_first": Plain("input", "logic [63:0]"),
             "admitted": Plain("output", "logic"),

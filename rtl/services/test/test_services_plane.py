@@ -9,6 +9,7 @@ from collections import deque
 
 import cocotb
 import dhcp_model
+import mdns_model
 import pytest
 from cocotb.triggers import Event, FallingEdge, RisingEdge
 from ipbus_model import ID, IN_USE, LOGIN, LOGOUT, VERSION, Address, Model
@@ -38,6 +39,7 @@ CLIENTS: list[Address] = [("10.0.0.2", 4000), ("10.0.0.2", 4001), ("10.0.0.3", 4
 REGISTERS = {address: (address * 0x9E3779B1) & 0xFFFFFFFF for address in range(0, 0x2000, 4)}
 NOBODY, SILENT = {0x70, 0x204, 0x1004, 0x80000}, {0x1008, 0x1FFC}
 PAUSE, BURST = 16384, 8
+MDNS_SAYS = 12345
 AHEAD = 8
 
 
@@ -117,7 +119,7 @@ class Registers:
 class Bench:
     """The plane between frames and registers, and the model beside it."""
 
-    def __init__(self, dut, stall: float = 0.0, token: list[int] = TOKEN, mode: int = 0) -> None:
+    def __init__(self, dut, stall: float = 0.0, token: list[int] = TOKEN, mode: int = 0, mdns: bool = False) -> None:
         self.dut = dut
         self.model = Model(dict(REGISTERS), NOBODY, SILENT, token)
         self.registers = Registers(dut, self.model)
@@ -128,6 +130,7 @@ class Bench:
         self.settings = {"port": PORT, "source": 0, "source_prefix": 0, "session_cycles": SESSION}
         self.settings["token"] = sum(word << 32 * i for i, word in enumerate(token))
         self.mode = mode  # of the device's address
+        self.mdns = mdns
         self.counts: dict[str, int] = {}
         self.waiting: deque[tuple[int, bytes]] = deque()
         self.queued = Event()
@@ -140,6 +143,7 @@ class Bench:
         for name in ("claim_ready", "conflict", "closed", "abandoned"):
             getattr(self.dut, name).value = 0
         self.dut.enable.value = 1
+        self.dut.discovery.value = struct(DISCOVERY).pack(mdns=int(self.mdns), port=MDNS_SAYS)
         self.dut.mac.value = int(MAC.replace(":", ""), 16)
         self.dut.address_settings.value = struct(ADDRESS).pack(fixed={"ip": number(DEVICE_IP), "prefix_length": 24}, mode=self.mode)
         await start(self.dut)
@@ -704,6 +708,93 @@ async def dhcp_beside_registers(dut, stall: float) -> None:
     assert struct(LOCAL).unpack(int(dut.local_addr.value)).ip == number(DEVICE_IP)
     await bench.login(CLIENTS[0])
     assert await bench.ask(CLIENTS[0], control(read(0x20)))
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3])
+async def mdns_beside_registers_and_dhcp(dut, stall: float) -> None:
+    """The device answers by mDNS once it has an address; a flood of queries, each as long to read as it can be, keeps neither an
+    authorised client from its registers nor the device from its lease."""
+    bench = await Bench(dut, stall, mode=1, mdns=True).start()
+    dut.claim_ready.value = 1
+    dut.closed.value = 1
+    group = Ether(dst="01:00:5e:00:00:fb", src="02:00:00:00:00:09") / IP(src="10.0.0.9", dst="224.0.0.251", ttl=255)
+
+    def ask(packet: bytes) -> None:
+        wire = bytes(group / UDP(sport=5353, dport=5353) / Raw(packet))
+        bench.waiting.append((record("UDP", wire, len(packet)), packet))
+        bench.queued.set()
+
+    def tell(kind: str, xid: int) -> None:
+        packet = dhcp_model.message(kind, xid, yiaddr=DEVICE_IP, mac=MAC)
+        wire = Ether(dst="ff:ff:ff:ff:ff:ff", src="02:00:00:00:00:01") / IP(src="10.0.0.1", dst="255.255.255.255")
+        bench.waiting.append((record("UDP", bytes(wire / UDP(sport=67, dport=68) / Raw(packet)), len(packet)), packet))
+        bench.queued.set()
+
+    async def frame() -> Ether:
+        tx = await bench.tx.recv()
+        parsed = Ether(tx.hdr.to_bytes(88, "big")[:42] + await bench.tx_payload.recv())
+        if parsed[UDP].sport == 5353:
+            assert (parsed.src, parsed.dst, parsed[IP].src, parsed[IP].dst) == (MAC, "01:00:5e:00:00:fb", DEVICE_IP, "224.0.0.251")
+            assert parsed[IP].ttl == 255 and parsed[UDP].dport == 5353
+            checked = parsed.copy()
+            del checked[IP].chksum
+            assert bytes(checked) == bytes(parsed), "the checksum of the header"
+            message = bytes(parsed)[42:]
+            assert mdns_model.records(message) == mdns_model.expected(DEVICE_IP, MDNS_SAYS, MAC)
+        return parsed
+
+    async def pass_time(sixteenths: int) -> None:
+        for _ in range(sixteenths):
+            await bench.skip(CLOCK_HZ // 16)
+
+    assert struct(LOCAL).unpack(int(dut.local_addr.value)).mdns == 0, "there is no address"
+    while not bench.tx.received:
+        await bench.skip(CLOCK_HZ // 16)
+    xid = (await frame())[BOOTP].xid
+    tell("offer", xid)
+    await bench.quiet()
+    assert ("requested_addr", DEVICE_IP) in (await frame())[DHCP].options
+    tell("ack", xid)
+    await bench.quiet()
+    await pass_time(160)
+    assert struct(LOCAL).unpack(int(dut.local_addr.value)).mdns == 1
+    said = [(await frame())[UDP].sport for _ in range(len(bench.tx.received))]
+    assert said == [5353, 5353], "announced twice"
+    ask(mdns_model.query(mdns_model.question(mdns_model.host(MAC), mdns_model.A)))
+    await bench.quiet()
+    await pass_time(3)
+    assert (await frame())[UDP].sport == 5353 and not bench.tx.received
+    await bench.login(CLIENTS[0])
+    # Names of 254 bytes, again and again.
+    label = bytes([63]) + b"a" * 63
+    longest = mdns_model.question(label * 3 + bytes([56]) + b"b" * 56 + bytes(1))
+    heavy = mdns_model.query(longest, *[mdns_model.question(bytes([0xC0, 12]))] * 200)
+    for i in range(30):
+        for _ in range(10):
+            ask(heavy)
+        bench.send(CLIENTS[0], control(write(0x240, [i]), ident=0))
+        await bench.drained()
+        begin = bench.tx.cycle
+        while not bench.tx.received:
+            await wait_cycles(dut, 1)
+        assert bench.tx.cycle - begin < 2000, "as long as words take that stand before it, not as a query takes to be read"
+        client, answer = await bench.received() or (None, b"")
+        assert client == CLIENTS[0] and answers(answer)[0].info == 0
+    assert bench.counts["mdns_busy"] > 250 and bench.counts.get("drop_mdns", 0) == 0
+    # The lease is renewed beside it: the request comes, and its answer is taken.
+    await bench.quiet(200_000)
+    while not bench.tx.received:
+        ask(heavy)
+        await bench.skip(10 * CLOCK_HZ)
+        await wait_cycles(dut, 200)
+    renewal = await frame()
+    for _ in range(20):
+        ask(heavy)
+    tell("ack", renewal[BOOTP].xid)
+    await bench.quiet(200_000)
+    status = struct("address_pkg::address_status_t").unpack(int(dut.address_status.value))
+    assert 3590 < status.lease_left <= 3600 and bench.counts.get("drop_room", 0) == 0
 
 
 @cocotb.test()
