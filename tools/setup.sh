@@ -75,6 +75,9 @@ if [ "$scope" = test ]; then
     has ip || need ip iproute2 iproute iproute2
     has arping || need arping iputils-arping iputils iputils
     has dnsmasq || need dnsmasq dnsmasq-base dnsmasq dnsmasq
+    has avahi-daemon || need avahi-daemon avahi-daemon avahi avahi
+    has avahi-browse || need avahi-browse avahi-utils avahi-tools avahi
+    has dbus-daemon || need dbus-daemon dbus-daemon dbus-daemon dbus
     has gcc || need "C compiler (gcc)" gcc gcc gcc
     has gfortran || need "Fortran compiler (gfortran)" gfortran gcc-gfortran gcc-fortran
     has mpicc || need "MPI (mpicc, mpirun)" "libopenmpi-dev openmpi-bin" openmpi-devel openmpi

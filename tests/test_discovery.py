@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated RTL behind a TAP in a namespace is found by Avahi as Debian has it, and tshark reads what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Wire
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
+    pytest.mark.skipif(not all(map(shutil.which, ("avahi-daemon", "avahi-browse", "dbus-daemon"))), reason="needs Avahi"),
+    pytest.mark.xdist_group("discovery"),
+]
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64.so"
+HOST, IP, MAC = "10.77.0.1", "10.77.0.2", "02:4e:41:4d:00:02"
+NAME = f"nacelle-{MAC.replace(':', '')}"
+AVAHI = """[server]
+host-name=avahi-test
+use-ipv4=yes
+use-ipv6=no
+allow-interfaces=nacelle0
+enable-dbus=yes
+disallow-other-stacks=no
+[publish]
+disable-publishing=no
+[rlimits]
+"""
+DBUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path={socket}</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_destination="*"/>
+    <allow receive_sender="*"/>
+  </policy>
+</busconfig>
+"""
+
+
+def until(what: Callable[[], Any], seconds: float = 20) -> Any:
+    """What it gives as soon as that is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it has not come to that")
+
+
+class Network:
+    """A device on a wire in a namespace, and Avahi beside it: with a D-Bus and files of its own."""
+
+    def __init__(self, wire: Wire, namespace: list[str]) -> None:
+        self.wire, self.namespace = wire, namespace
+        self.capture = wire.folder / "capture.pcapng"
+        self.bus = wire.folder / "bus"
+        self.environment = os.environ | {"DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={self.bus}"}
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def device(self, *options: str) -> None:
+        """Starts the device."""
+        arguments = ["--name", "own", "--tap", "nacelle0", "--library", str(LIBRARY), "--capture", str(self.capture), *options]
+        self.wire.device(*arguments, before=self.namespace)
+        subprocess.run([*self.namespace, "ip", "address", "add", f"{HOST}/16", "dev", "nacelle0"], check=True)
+        subprocess.run([*self.namespace, "ip", "link", "set", "nacelle0", "up", "multicast", "on"], check=True)
+
+    def avahi(self) -> None:
+        """Starts the daemon. It has /run to itself: its socket and its process number have fixed places there."""
+        config, dbus = self.wire.folder / "avahi.conf", self.wire.folder / "dbus.conf"
+        config.write_text(AVAHI)
+        dbus.write_text(DBUS.format(socket=self.bus))
+        log = (self.wire.folder / "avahi.log").open("ab")
+        start = ["dbus-daemon", f"--config-file={dbus}", "--nofork", "--nopidfile"]
+        self.processes.append(subprocess.Popen([*self.namespace, *start], stdout=log, stderr=log))
+        until(self.bus.exists)
+        own_run = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
+        options = ["--no-drop-root", "--no-chroot", "--no-rlimits", f"--file={config}"]
+        daemon = [*self.namespace, *own_run, "avahi-daemon", *options]
+        self.processes.append(subprocess.Popen(daemon, stdout=log, stderr=log, env=self.environment))
+        until(lambda: "avahi-test" in self.ask("avahi-resolve", "-4", "-n", "avahi-test.local"))
+
+    def ask(self, *command: str) -> str:
+        """What one of Avahi's programs says."""
+        result = subprocess.run(
+            [*self.namespace, *command], capture_output=True, text=True, timeout=30, env=self.environment, check=False
+        )
+        return result.stdout
+
+    def found(self) -> list[list[str]]:
+        """Devices that a browser finds and resolves."""
+        lines = self.ask("avahi-browse", "-rpt", "_nacelle._udp").splitlines()
+        return [line.split(";") for line in lines if line.startswith("=")]
+
+    def send(self, packet: bytes, count: int = 1) -> None:
+        """Queries to the group, from port 5353."""
+        program = (
+            "import socket, sys\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+            "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)\n"
+            f"s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton('{HOST}'))\n"
+            "s.bind(('', 5353))\n"
+            f"for _ in range({count}):\n"
+            f"    s.sendto(bytes.fromhex('{packet.hex()}'), ('224.0.0.251', 5353))\n"
+        )
+        subprocess.run([*self.namespace, "python3", "-c", program], check=True, timeout=60)
+
+    def counter(self, name: str) -> int:
+        """One of the device's counters."""
+        return self.wire.json("stats", "own")["counters"][f"service_{name}"]
+
+    def set(self, name: str, value: int) -> None:
+        """Writes one of the device's registers."""
+        result = self.wire.run("config", "set", "own", name, str(value))
+        assert result.returncode == 0, result.stderr
+
+    def shown(self, fields: list[str], which: str) -> list[list[str]]:
+        """What tshark reads in the device's capture."""
+        names = [word for field in fields for word in ("-e", field)]
+        command = ["tshark", "-n", "-r", str(self.capture), "-Y", which, "-T", "fields", *names]
+        text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        return [line.split("\t") for line in text.splitlines()]
+
+    def end(self) -> None:
+        """Ends what was started here, last first."""
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait(10)
+
+
+@pytest.fixture
+def network(wire: Wire, namespace: list[str]) -> Iterator[Network]:
+    """The network, with its programs ended."""
+    network = Network(wire, namespace)
+    yield network
+    network.end()
+
+
+def test_avahi_finds_the_device(network: Network) -> None:
+    """All of its records, as a browser resolves them; its goodbye; and nothing of it is malformed."""
+    network.device()
+    network.avahi()
+    (row,) = until(network.found)
+    assert row[3:9] == [NAME, "_nacelle._udp", "local", f"{NAME}.local", IP, "12345"]
+    assert set(re.findall(r'"([^"]*)"', row[9])) == {"txtvers=1", "device=nacelle", "contract=0.1"}
+    assert network.ask("avahi-resolve", "-4", "-n", f"{NAME}.local").split() == [f"{NAME}.local", IP]
+    assert "_nacelle._udp" in network.ask("avahi-browse", "-apt")
+    assert network.counter("mdns_query") > 0
+    # The switch in the register, both ways.
+    network.set("device.DISCOVERY", 0)
+    until(lambda: not network.found())
+    network.set("device.DISCOVERY", 1)
+    (row,) = until(network.found)
+    assert row[7] == IP
+    # On the wire.
+    if shutil.which("tshark"):
+        fields = ["eth.dst", "ip.dst", "ip.ttl", "dns.count.answers", "dns.resp.ttl", "_ws.malformed", "_ws.expert.severity"]
+        rows = network.shown(fields, f"mdns && ip.src == {IP}")
+        assert len(rows) >= 5
+        assert all(row[:4] == ["01:00:5e:00:00:fb", "224.0.0.251", "255", "5"] and row[5] == "" for row in rows)
+        assert {row[4] for row in rows} == {"4500,4500,120,4500,120", "0,0,0,0,0"}
+        assert not [row for row in rows if any(int(value) >= 0x600000 for value in row[6].split(",") if value)]
+
+
+def query(name: str, kind: int, qclass: int = 1) -> bytes:
+    """A question."""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    return bytes(4) + b"\0\1" + bytes(6) + labels + b"\0" + kind.to_bytes(2, "big") + qclass.to_bytes(2, "big")
+
+
+def test_a_flood_of_queries_is_no_lever(network: Network) -> None:
+    """The group hears little, whatever is asked, and the device is there for others."""
+    network.device()
+    until(lambda: network.counter("mdns_sent") >= 2)
+    before = network.counter("mdns_sent")
+    begin = time.monotonic()
+    network.send(query("_nacelle._udp.local", 12), 2000)
+    network.send(bytes(4) + b"\0\1" + bytes(6) + b"\xc0\x0c\0\1\0\1", 100)
+    sent = until(lambda: network.counter("mdns_sent") - before)
+    took = time.monotonic() - begin  # the device's time is not faster
+    assert 1 <= sent <= 2 + took
+    assert network.counter("drop_mdns") + network.counter("mdns_busy") + network.counter("drop_room") > 0
+    ping = [*network.namespace, "ping", "-c", "1", "-W", "5", IP]
+    assert subprocess.run(ping, capture_output=True, timeout=30, check=False).returncode == 0
+    assert network.wire.json("describe", "own")["address"]["ip"] == IP
