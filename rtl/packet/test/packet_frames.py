@@ -204,7 +204,13 @@ class Judgement:
 
 
 def judge(
-    frame: bytes, bad: bool = False, mac: str = MAC, ip: str = IP_ADDRESS, max_frame: int = 4224, dhcp: bool = False, mdns: bool = False
+    frame: bytes,
+    bad: bool = False,
+    mac: str = MAC,
+    ip: str = IP_ADDRESS,
+    max_frame: int = 4224,
+    dhcp: bool = False,
+    mdns: bool = False,
 ) -> Judgement:
     """The model of packet_rx: one frame, one outcome. `dhcp`: answers to all hosts are expected; `mdns`: so are messages to its
     group."""

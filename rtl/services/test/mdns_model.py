@@ -33,7 +33,9 @@ def question(name: str | bytes, kind: int = PTR, qclass: int = IN) -> bytes:
     return (encoded(name) if isinstance(name, str) else name) + kind.to_bytes(2, "big") + qclass.to_bytes(2, "big")
 
 
-def known(name: str | bytes = SERVICE, data: str | bytes | None = None, ttl: int = 4500, kind: int = PTR, size: int | None = None) -> bytes:
+def known(
+    name: str | bytes = SERVICE, data: str | bytes | None = None, ttl: int = 4500, kind: int = PTR, size: int | None = None
+) -> bytes:
     """A known answer."""
     data = instance() if data is None else data
     data = encoded(data) if isinstance(data, str) else data
@@ -112,7 +114,12 @@ def understood(packet: bytes, mac: str = MAC) -> Asked | None:
             unicast &= bool(qclass & QU)
     for _ in range(number(packet, 6, 2)):
         name, at = name_at(packet, at)
-        kind, rclass, ttl, size = number(packet, at, 2), number(packet, at + 2, 2), number(packet, at + 4, 4), number(packet, at + 8, 2)
+        kind, rclass, ttl, size = (
+            number(packet, at, 2),
+            number(packet, at + 2, 2),
+            number(packet, at + 4, 4),
+            number(packet, at + 8, 2),
+        )
         at += 10
         if size >= 2048:
             raise MalformedError

@@ -95,7 +95,14 @@ async def other_names(dut) -> None:
             changed[at] ^= 1 if whole[at] not in b"\x08\x09\x04\x05\x07\x14\0" else 0
             if bytes(changed) != whole:
                 assert await bench.judge(query(question(bytes(changed), ANY))) == "nothing"
-        for other in (f"x.{name}", f"{name}.x", name.rpartition(".")[0], name.partition(".")[2], name.replace("l", "l\0"), f"{name}." + "a" * 60):
+        for other in (
+            f"x.{name}",
+            f"{name}.x",
+            name.rpartition(".")[0],
+            name.partition(".")[2],
+            name.replace("l", "l\0"),
+            f"{name}." + "a" * 60,
+        ):
             if other != SERVICE:
                 assert await bench.judge(query(question(other, ANY))) == "nothing"
     for mac in ("02:4e:41:0a:be:9e", "12:4e:41:0a:be:9f"):
@@ -123,7 +130,11 @@ async def several_questions(dut) -> None:
 async def compressed_names(dut) -> None:
     bench = await Bench(dut).start()
     first = question("_ipp._udp.local", PTR)  # at 12: `_udp` is at 17, `local` at 22
-    for name, kind in ((b"\x08_nacelle\xc0\x11", PTR), (b"\x09_services\x07_dns-sd\xc0\x11", PTR), (encoded(host())[:21] + b"\xc0\x16", A)):
+    for name, kind in (
+        (b"\x08_nacelle\xc0\x11", PTR),
+        (b"\x09_services\x07_dns-sd\xc0\x11", PTR),
+        (encoded(host())[:21] + b"\xc0\x16", A),
+    ):
         assert await bench.judge(query(first, question(name, kind))) == "group"
     second = question(b"\x08_nacelle\xc0\x11", 1)  # at 33
     label = encoded(instance())[:21]
@@ -226,7 +237,10 @@ def mangled(rng: random.Random) -> bytes:
         if places and rng.random() < 0.2:
             cut = rng.choice([0, 0, 9, 18, 21, 26])
             name = name[:cut] + (0xC000 | rng.choice(places)).to_bytes(2, "big")
-        kind, qclass = rng.choice([A, PTR, PTR, TXT, SRV, ANY]), IN | QU if rng.random() < 0.6 else ANY if rng.random() < 0.3 else IN
+        kind, qclass = (
+            rng.choice([A, PTR, PTR, TXT, SRV, ANY]),
+            IN | QU if rng.random() < 0.6 else ANY if rng.random() < 0.3 else IN,
+        )
         part = question(name, kind, qclass)
         if i >= questions:
             data = encoded(instance()) if rng.random() < 0.6 else rng.randbytes(rng.randrange(30))

@@ -298,7 +298,7 @@ async def one_query_at_a_time(dut) -> None:
 
 @cocotb.test()
 async def how_much_can_be_made_of_it(dut) -> None:
-    """Queries without end, of every kind: 16 answers a second to hosts and one to the group is all that is sent, and a query gives one
+    """Queries without end, of every kind: 16 answers a second to hosts and one to the group are all that is sent; a query gives one
     answer, six times as long as itself at most."""
     bench = await Bench(dut).start()
     await bench.rest()
