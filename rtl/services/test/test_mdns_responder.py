@@ -47,8 +47,8 @@ class Bench:
         await self.settled()
         return self
 
-    def _address(self, ip: str) -> None:
-        local = {"enable": 1, "mac": int(MAC.replace(":", ""), 16), "ip": number(ip), "prefix_length": 24, "mdns": 1}
+    def _address(self, ip: str, enable: bool = True) -> None:
+        local = {"enable": int(enable), "mac": int(MAC.replace(":", ""), 16), "ip": number(ip), "prefix_length": 24, "mdns": 1}
         self.dut.local_addr.value = struct(LOCAL).pack(local)
 
     async def _count(self) -> None:
@@ -184,6 +184,12 @@ async def goodbye(dut) -> None:
         assert await bench.said() == ["group"]
         await bench.ticks(50)
         assert await bench.said() == ["group"]
+    # So it is when the device is switched off.
+    bench._address(IP, enable=False)
+    await bench.settled()
+    assert await bench.said(goodbye=True) == ["group"]
+    await bench.address(IP)
+    assert await bench.said() == ["group"]
     # A change: first a goodbye to the old address, and no wait before the new one.
     await bench.rest()
     await bench.set("leaving", 1)
@@ -245,6 +251,12 @@ async def answers_to_one_host(dut) -> None:
     await bench.ticks(30 * TICKS - 1)
     assert await bench.ask(BROWSE_QU)
     assert await bench.said() == ["asker"]
+    # Nor is it forgotten how long ago that is.
+    await bench.ticks(10 * TICKS)
+    assert await bench.ask(BROWSE_QU)
+    assert await bench.said() == []
+    await bench.ticks(2)
+    assert await bench.said() == ["group"]
 
 
 @cocotb.test()
