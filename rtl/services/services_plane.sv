@@ -110,7 +110,7 @@ module services_plane
   end
 
   mdns_responder responder (
-      .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving(farewell.close), .port(discovery.port),
+      .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving(withdrawal.close), .port(discovery.port),
       .offered_valid(offered_valid && offered.service == SERVICE_MDNS), .offered, .offered_first, .admitted(mdns_admitted),
       .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
       .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
