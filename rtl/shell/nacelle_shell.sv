@@ -654,19 +654,19 @@ module nacelle_shell
       }
   };
 
-  for (genvar i = 0; i < SOCKETS; i++) begin : socket_log
+  for (genvar i = 0; i < SOCKETS; i++) begin : g_socket_log
     held_t held_was_q;
     always_ff @(posedge clk) held_was_q <= plane_rst_q ? '0 : held[i];
     done_t ended_job;
     assign ended_job = done[i].data;
     wire answered = done[i].valid && done[i].ready;
     wire timed_out = answered && ended_job.code == RESULT_KERNEL_TIMEOUT;
-    wire outside = answered && ended_job.code == RESULT_MEMORY_ERROR;
+    wire memory_error = answered && ended_job.code == RESULT_MEMORY_ERROR;
     wire replaced = IMAGES[i] > 1 && held[i].live && held_was_q != held[i];   // by the first one, after reset, as well
     assign to_log[LOG_SOCKET+i] = '{
-        valid: timed_out || outside || replaced,
+        valid: timed_out || memory_error || replaced,
         item: '{
-            kind: timed_out ? LOG_KERNEL_TIMEOUT : outside ? LOG_KERNEL_MEMORY : LOG_KERNEL_REPLACED,
+            kind: timed_out ? LOG_KERNEL_TIMEOUT : memory_error ? LOG_KERNEL_MEMORY : LOG_KERNEL_REPLACED,
             a: 32'(i),
             b: replaced ? 32'(held[i].image) : '0
         }
