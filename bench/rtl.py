@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs.
 
-Here: one device and callers that cost no time. Between two devices: transport.py. With a slow memory: slow_memory.py.
-The model of DRAM: dram.py.
+Here: one device and callers that cost no time. Between two devices: transport.py. With a slow memory: slow_memory.py. Several
+devices on a switch: star.py, switch.py. The model of DRAM: dram.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import device_time
 import dram
 import slow_memory
 import star
+import switch
 import transport
 from device_time import EMPTY, fresh
 from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, Region
@@ -121,4 +122,5 @@ def measure() -> Iterator[Result]:
     yield from slow_memory.measure()
     yield from dram.measure()
     yield from star.measure()
+    yield from switch.measure()
     yield from simulation()

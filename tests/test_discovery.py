@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated RTL behind a TAP in a namespace is found by Avahi as Debian has it, and tshark reads what it says."""
+"""The simulated RTL behind a TAP in a namespace is found by Avahi and lldpd as Debian has them, and tshark reads what it says."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,9 +18,12 @@ from conftest import ROOT, Wire
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
-    pytest.mark.skipif(not all(map(shutil.which, ("avahi-daemon", "avahi-browse", "dbus-daemon"))), reason="needs Avahi"),
     pytest.mark.xdist_group("discovery"),
 ]
+needs_avahi = pytest.mark.skipif(
+    not all(map(shutil.which, ("avahi-daemon", "avahi-browse", "dbus-daemon"))), reason="needs Avahi and D-Bus"
+)
+needs_lldpd = pytest.mark.skipif(not all(map(shutil.which, ("lldpd", "lldpcli"))), reason="needs lldpd")
 LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64.so"
 HOST, IP, MAC = "10.77.0.1", "10.77.0.2", "02:4e:41:4d:00:02"
 NAME = f"nacelle-{MAC.replace(':', '')}"
@@ -60,8 +64,12 @@ def until(what: Callable[[], Any], seconds: float = 20) -> Any:
     raise AssertionError("it has not come to that")
 
 
+# Where a daemon has /run to itself: its socket and its process number have fixed places there.
+OWN_RUN = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && mkdir /run/lldpd && exec "$@"', "sh"]
+
+
 class Network:
-    """A device on a wire in a namespace, and Avahi beside it: with a D-Bus and files of its own."""
+    """A device on a wire in a namespace, and daemons beside it, with files of their own."""
 
     def __init__(self, wire: Wire, namespace: list[str]) -> None:
         self.wire, self.namespace = wire, namespace
@@ -78,7 +86,7 @@ class Network:
         subprocess.run([*self.namespace, "ip", "link", "set", "nacelle0", "up", "multicast", "on"], check=True)
 
     def avahi(self) -> None:
-        """Starts the daemon. It has /run to itself: its socket and its process number have fixed places there."""
+        """Starts Avahi's daemon, with a D-Bus."""
         config, dbus = self.wire.folder / "avahi.conf", self.wire.folder / "dbus.conf"
         config.write_text(AVAHI)
         dbus.write_text(DBUS.format(socket=self.bus))
@@ -86,14 +94,25 @@ class Network:
         start = ["dbus-daemon", f"--config-file={dbus}", "--nofork", "--nopidfile"]
         self.processes.append(subprocess.Popen([*self.namespace, *start], stdout=log, stderr=log))
         until(self.bus.exists)
-        own_run = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
         options = ["--no-drop-root", "--no-chroot", "--no-rlimits", f"--file={config}"]
-        daemon = [*self.namespace, *own_run, "avahi-daemon", *options]
+        daemon = [*self.namespace, *OWN_RUN, "avahi-daemon", *options]
         self.processes.append(subprocess.Popen(daemon, stdout=log, stderr=log, env=self.environment))
         until(lambda: "avahi-test" in self.ask("avahi-resolve", "-4", "-n", "avahi-test.local"))
 
+    def lldpd(self) -> None:
+        """Starts lldpd, which stands for a switch: it listens at the other end of the device's cable."""
+        log = (self.wire.folder / "lldpd.log").open("ab")
+        daemon = ["lldpd", "-d", "-u", str(self.wire.folder / "lldpd"), "-I", "nacelle0"]
+        self.processes.append(subprocess.Popen([*self.namespace, *OWN_RUN, *daemon], stdout=log, stderr=log))
+        until((self.wire.folder / "lldpd").exists)
+
+    def neighbours(self) -> list[dict[str, Any]]:
+        """The devices that lldpd knows."""
+        text = self.ask("lldpcli", "-u", str(self.wire.folder / "lldpd"), "-f", "json0", "show", "neighbors")
+        return [found for ports in json.loads(text or "{}").get("lldp", []) for found in ports.get("interface", [])]
+
     def ask(self, *command: str) -> str:
-        """What one of Avahi's programs says."""
+        """What a program of a daemon's says."""
         result = subprocess.run(
             [*self.namespace, *command], capture_output=True, text=True, timeout=30, env=self.environment, check=False
         )
@@ -149,6 +168,7 @@ def network(wire: Wire, namespace: list[str]) -> Iterator[Network]:
     network.end()
 
 
+@needs_avahi
 def test_avahi_finds_the_device(network: Network) -> None:
     """All of its records, as a browser resolves them; its goodbye; and nothing of it is malformed."""
     network.device()
@@ -160,9 +180,9 @@ def test_avahi_finds_the_device(network: Network) -> None:
     assert "_nacelle._udp" in network.ask("avahi-browse", "-apt")
     assert network.counter("mdns_query") > 0
     # The switch in the register, both ways.
-    network.set("device.DISCOVERY", 0)
+    network.set("device.DISCOVERY", 2)
     until(lambda: not network.found())
-    network.set("device.DISCOVERY", 1)
+    network.set("device.DISCOVERY", 3)
     (row,) = until(network.found)
     assert row[7] == IP
     # On the wire.
@@ -173,6 +193,28 @@ def test_avahi_finds_the_device(network: Network) -> None:
         assert all(row[:4] == ["01:00:5e:00:00:fb", "224.0.0.251", "255", "5"] and row[5] == "" for row in rows)
         assert {row[4] for row in rows} == {"4500,4500,120,4500,120", "0,0,0,0,0"}
         assert not [row for row in rows if any(int(value) >= 0x600000 for value in row[6].split(",") if value)]
+
+
+@needs_lldpd
+def test_the_switch_knows_the_device(network: Network) -> None:
+    """What lldpd makes of its frames, before and after it is switched off; and nothing of them is malformed."""
+    network.device()
+    network.lldpd()
+    (found,) = until(network.neighbours, 60)
+    chassis, port = found["chassis"][0], found["port"][0]
+    assert chassis["id"] == [{"type": "mac", "value": MAC}] and port["id"] == [{"type": "mac", "value": MAC}]
+    assert chassis["name"] == [{"value": NAME}] and chassis["mgmt-ip"] == [{"value": IP}]
+    assert [entry["type"] for entry in chassis["capability"] if entry["enabled"]] == ["Station"]
+    assert port["ttl"] == [{"value": "121"}]
+    assert network.counter("lldp_sent") > 0
+    network.set("device.DISCOVERY", 1)
+    until(lambda: not network.neighbours())
+    network.set("device.DISCOVERY", 3)
+    (found,) = until(network.neighbours)
+    if shutil.which("tshark"):
+        rows = network.shown(["eth.dst", "lldp.time_to_live", "_ws.malformed", "_ws.expert.severity"], f"lldp && eth.src == {MAC}")
+        assert {row[1] for row in rows} == {"121", "0"}
+        assert all(row[0] == "01:80:c2:00:00:0e" and row[2:] == ["", ""] for row in rows)
 
 
 def query(name: str, kind: int, qclass: int = 1) -> bytes:

@@ -78,6 +78,7 @@ if [ "$scope" = test ]; then
     has avahi-daemon || need avahi-daemon avahi-daemon avahi avahi
     has avahi-browse || need avahi-browse avahi-utils avahi-tools avahi
     has dbus-daemon || need dbus-daemon dbus-daemon dbus-daemon dbus
+    has lldpd || need lldpd lldpd lldpd lldpd
     has gcc || need "C compiler (gcc)" gcc gcc gcc
     has gfortran || need "Fortran compiler (gfortran)" gfortran gcc-gfortran gcc-fortran
     has mpicc || need "MPI (mpicc, mpirun)" "libopenmpi-dev openmpi-bin" openmpi-devel openmpi
@@ -135,6 +136,12 @@ if [ -n "$missing" ]; then
         [ "$updated" = yes ] || update_apt
         # shellcheck disable=SC2086
         DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq $missing >/dev/null
+        # Their packages start them, now and at every boot. The tests start their own, in namespaces.
+        for service in avahi-daemon.socket avahi-daemon.service lldpd.service; do
+            case "$missing " in
+            *" ${service%.*} "*) ! has systemctl || systemctl disable --now "$service" >/dev/null 2>&1 || true ;;
+            esac
+        done
     else
         echo "Missing:" >&2
         printf '%s' "$absent" >&2

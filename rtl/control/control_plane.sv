@@ -243,7 +243,7 @@ module control_plane
   };
   // EUI-64 of the MAC address (RFC 4291 appendix A), as the GUID of other RoCE devices.
   assign device_id   = chip_id != '0 ? chip_id : {mac[47:24] ^ 24'h02_0000, 16'hfffe, mac[23:0]};
-  assign discovery   = '{mdns: settings.DISCOVERY.mdns.value, port: settings.RPC_PORT.value.value};
+  assign discovery   = '{mdns: settings.DISCOVERY.mdns.value, lldp: settings.DISCOVERY.lldp.value, port: settings.RPC_PORT.value.value};
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;
   assign extensions  = settings.EXTENSIONS.value.value;

@@ -56,6 +56,7 @@ package services_pkg;
   // How the device makes itself known.
   typedef struct packed {
     logic        mdns;            // by multicast DNS
+    logic        lldp;            // by LLDP, to the switch
     logic [15:0] port;            // at which it says that callers connect
   } discovery_settings_t;
 
@@ -83,5 +84,6 @@ package services_pkg;
     logic mdns_other;             // mDNS: ignored: no query, or not from port 5353 of a host of this network
     logic mdns_busy;              // mDNS: a query was dropped because another one was being read
     logic drop_mdns;              // mDNS: a query that is not well formed
+    logic lldp_sent;              // LLDP: a frame was sent
   } service_events_t;
 endpackage

@@ -7,7 +7,8 @@
 //          │ who may                 │   └ cci_guard ── register bus
 //   ipbus_admission                  ├ address_service ┤
 //                                    │     └ the device's IPv4 address
-//                                    └ mdns_responder ─┘
+//                                    └ mdns_responder ─┘     └─── tx
+//                                                    lldp_sender ─┘
 //
 // A further service takes a place in service_e and service_ports_t: service_steer tells messages apart by `service` in their record, and
 // service_merge takes a message at a time. DHCP answers may use the whole store, as authorised clients of IPbus may: there are never more
@@ -67,7 +68,7 @@ module services_plane
   logic [63:0]     offered_first;
   service_rx_t     offered;
   service_events_t ipbus_events, other_events;
-  logic            receive_idle, ipbus_idle, send_idle;
+  logic            receive_idle, ipbus_idle, send_idle, lldp_idle;
   stream_if #(.T(service_rx_t)) message ();
   stream_if #(.T(service_word_t)) words ();
   stream_if #(.T(service_rx_t)) taken[SERVICES] ();
@@ -134,9 +135,24 @@ module services_plane
   );
 
   service_send #(.DATA_W(DATA_W)) send (
-      .clk, .rst, .mac, .message(response), .words(response_words), .tx, .tx_payload, .sent(other_events.tx_message),
+      .clk, .rst, .mac, .message(response), .words(response_words), .tx(datagram), .tx_payload, .sent(other_events.tx_message),
       .idle(send_idle)
   );
+
+  // ---- LLDP: a frame is a header only, so it may go between a datagram's header and its payload ----
+  stream_if #(.T(frame_tx_t)) datagram ();
+  stream_if #(.T(frame_tx_t)) link ();
+  logic link_offered_q;
+  lldp_sender neighbours (
+      .clk, .rst, .tick, .enable(enable && discovery.lldp), .mac, .ip(addressed.ip), .tx(link), .sent(other_events.lldp_sent),
+      .idle(lldp_idle)
+  );
+  wire link_first = link.valid && (link_offered_q || !datagram.valid);
+  always_ff @(posedge clk) link_offered_q <= !rst && link_first && !tx.ready;
+  assign tx.valid       = link.valid || datagram.valid;
+  assign tx.data        = link_first ? link.data : datagram.data;
+  assign link.ready     = link_first && tx.ready;
+  assign datagram.ready = !link_first && tx.ready;
 
   // What only ipbus counts.
   assign other_events.drop_malformed  = 1'b0;
@@ -155,5 +171,5 @@ module services_plane
   assign other_events.drop_mdns       = mdns_events.drop_mdns;
   assign events = ipbus_events | other_events;
 
-  assign idle = receive_idle && ipbus_idle && send_idle && address_idle && mdns_idle;
+  assign idle = receive_idle && ipbus_idle && send_idle && address_idle && mdns_idle && lldp_idle;
 endmodule

@@ -98,6 +98,8 @@
 #define NACELLE_DEVICE_DISCOVERY 0x130u /* rw: How the device makes itself known on its network (docs/reference/discovery.md). */
 #define NACELLE_DEVICE_DISCOVERY_MDNS_SHIFT 0 /* By multicast DNS. In use at once: the device announces itself, or says goodbye. */
 #define NACELLE_DEVICE_DISCOVERY_MDNS_MASK 0x00000001u
+#define NACELLE_DEVICE_DISCOVERY_LLDP_SHIFT 1 /* By LLDP, to the switch at the other end of the cable. In use at once. */
+#define NACELLE_DEVICE_DISCOVERY_LLDP_MASK 0x00000002u
 #define NACELLE_DEVICE_DEVICE_ID_LO 0x3e0u /* r: What this device is called, and no other: also its GUID in messages of connection management. Lower half. */
 #define NACELLE_DEVICE_DEVICE_ID_HI 0x3e4u /* r: Likewise, upper half. */
 #define NACELLE_DEVICE_BUILD_REVISION 0x3e8u /* r: First 8 digits of the revision that the RTL was built from; 0: it was not said. */
@@ -250,14 +252,15 @@
 #define NACELLE_DEVICE_SERVICE_MDNS_OTHER 0x640u /* r: mDNS: ignored: no query, or not from port 5353 of a host of this network */
 #define NACELLE_DEVICE_SERVICE_MDNS_BUSY 0x644u /* r: mDNS: a query was dropped because another one was being read */
 #define NACELLE_DEVICE_SERVICE_DROP_MDNS 0x648u /* r: mDNS: a query that is not well formed */
-#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x64cu /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
-#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x650u /* r: an address in use was announced once more because of that */
-#define NACELLE_DEVICE_ADDRESS_LOST 0x654u /* r: an address in use was given up: all connections were closed */
-#define NACELLE_DEVICE_ADDRESS_LEASE 0x658u /* r: DHCP: an ACK, of a new lease or of a renewal */
-#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x65cu /* r: DHCP: a lease has ended without a release */
-#define NACELLE_DEVICE_ADDRESS_NAK 0x660u /* r: DHCP: a NAK */
-#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x664u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
-#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x668u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
+#define NACELLE_DEVICE_SERVICE_LLDP_SENT 0x64cu /* r: LLDP: a frame was sent */
+#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x650u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
+#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x654u /* r: an address in use was announced once more because of that */
+#define NACELLE_DEVICE_ADDRESS_LOST 0x658u /* r: an address in use was given up: all connections were closed */
+#define NACELLE_DEVICE_ADDRESS_LEASE 0x65cu /* r: DHCP: an ACK, of a new lease or of a renewal */
+#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x660u /* r: DHCP: a lease has ended without a release */
+#define NACELLE_DEVICE_ADDRESS_NAK 0x664u /* r: DHCP: a NAK */
+#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x668u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
+#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x66cu /* r: DHCP: not for the current transaction, too many, or of no use in this state */
 
 /* ---- Management port ---- */
 

@@ -3,8 +3,8 @@
 
 The switch stores and forwards. Each of its ports has a queue in front of the line to its device: a frame that comes while the queue
 has more than `mark_bytes` is marked (ECN, RFC 3168), one that does not fit into `queue_bytes` is dropped. All devices run for
-QUANTUM cycles in turn; since a frame takes longer than that through the switch, none arrives before it was sent, and the order and
-the times at which frames leave the switch are exact. A device takes a frame at the begin of the next quantum: up to QUANTUM cycles
+a quantum of cycles in turn; since a frame takes longer than that through the switch, none arrives before it was sent, and the order
+and the times at which frames leave the switch are exact. A device takes a frame at the begin of the next quantum: up to a quantum
 late.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -22,7 +22,7 @@ from .pair import LINE_RATE_MBPS, MTU_CODE, Traffic, attributes, prepare, start_
 from .peer import internet_checksum, mac_bytes
 from .session import SimDevice, configure
 
-QUANTUM = 100
+QUANTUM = 100  # cycles, below LATENCY
 LATENCY = 125  # cycles in the switch, 500 ns
 LINE_BYTES = 24  # FCS, preamble and gap
 BROADCAST = b"\xff" * 6
@@ -52,9 +52,21 @@ class Port:
     deepest: float = 0  # bytes
 
 
+@dataclass(frozen=True)
+class Passage:
+    """A frame that leaves a device, or arrives at one: cycles of its first and last beat; both the end of one that arrives."""
+
+    device: int
+    leaves: bool
+    first: float
+    last: float
+    frame: bytes
+
+
 class Star:
     """`count` devices, all with one random seed: so the region of each has the same key, which a traffic kernel needs that writes
-    to several. `congestion`: rates are limited (docs/reference/congestion.md)."""
+    to several. `congestion`: rates are limited (docs/reference/congestion.md). `watch` sees each frame leave
+    a device and arrive at one."""
 
     def __init__(
         self,
@@ -67,7 +79,10 @@ class Star:
         mark_bytes: int = 1 << 17,
         congestion: bool = True,
         selective_repeat: bool = True,
+        quantum: int = QUANTUM,
+        watch: Callable[[Passage], None] = lambda passage: None,
     ) -> None:
+        self._quantum, self._watch = quantum, watch
         self.ips = [f"10.77.0.{2 + i}" for i in range(count)]
         self.macs = [f"02:4e:41:43:4c:{2 + i:02x}" for i in range(count)]
         self.devices = [SimDevice(data_w, line_rate_mbps=rate_mbps) for _ in range(count)]
@@ -120,16 +135,18 @@ class Star:
         """Runs all devices, and the switch between them. Register accesses before may have taken a device ahead of the others."""
         end = max(device.stats.cycles for device in self.devices) + cycles
         while self.now < end:
-            self.now += QUANTUM
+            self.now += self._quantum
             while self._under_way and self._under_way[0][0] < self.now:
-                _, _, to, frame = heapq.heappop(self._under_way)
+                when, _, to, frame = heapq.heappop(self._under_way)
                 self.devices[to].send(frame)
+                self._watch(Passage(to, False, when, when, frame))
             sent = []
             for i, device in enumerate(self.devices):
                 if (behind := self.now - device.stats.cycles) > 0:
                     device.step(behind)
                 while (one := device.pull()) is not None:
                     sent.append((one.last_beat, i, one.frame))
+                    self._watch(Passage(i, True, one.first_beat, one.last_beat, one.frame))
             for when, i, frame in sorted(sent):
                 self._forward(when, i, frame)
 

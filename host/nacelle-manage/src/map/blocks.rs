@@ -241,6 +241,7 @@ pub mod device {
             SERVICE_MDNS_OTHER,
             SERVICE_MDNS_BUSY,
             SERVICE_DROP_MDNS,
+            SERVICE_LLDP_SENT,
             ADDRESS_CONFLICT,
             ADDRESS_DEFENDED,
             ADDRESS_LOST,
@@ -403,8 +404,10 @@ pub mod device {
     pub const DHCP_SERVER: Register = Register { name: "DHCP_SERVER", offset: 0x12c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Identifier of the DHCP server of the lease, or of the last one." };
     /// `DISCOVERY.mdns`: By multicast DNS. In use at once: the device announces itself, or says goodbye.
     pub const DISCOVERY_MDNS: Field = Field { name: "mdns", low: 0, width: 1, doc: "By multicast DNS. In use at once: the device announces itself, or says goodbye." };
+    /// `DISCOVERY.lldp`: By LLDP, to the switch at the other end of the cable. In use at once.
+    pub const DISCOVERY_LLDP: Field = Field { name: "lldp", low: 1, width: 1, doc: "By LLDP, to the switch at the other end of the cable. In use at once." };
     /// How the device makes itself known on its network (docs/reference/discovery.md).
-    pub const DISCOVERY: Register = Register { name: "DISCOVERY", offset: 0x130, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[DISCOVERY_MDNS], doc: "How the device makes itself known on its network (docs/reference/discovery.md)." };
+    pub const DISCOVERY: Register = Register { name: "DISCOVERY", offset: 0x130, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[DISCOVERY_MDNS, DISCOVERY_LLDP], doc: "How the device makes itself known on its network (docs/reference/discovery.md)." };
     /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
     pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
     /// Likewise, upper half.
@@ -709,22 +712,24 @@ pub mod device {
     pub const SERVICE_MDNS_BUSY: Register = Register { name: "service_mdns_busy", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query was dropped because another one was being read" };
     /// mDNS: a query that is not well formed
     pub const SERVICE_DROP_MDNS: Register = Register { name: "service_drop_mdns", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query that is not well formed" };
+    /// LLDP: a frame was sent
+    pub const SERVICE_LLDP_SENT: Register = Register { name: "service_lldp_sent", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "LLDP: a frame was sent" };
     /// another host had, or wanted, the address in use or the one that was probed (RFC 5227)
-    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
+    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
     /// an address in use was announced once more because of that
-    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
+    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
     /// an address in use was given up: all connections were closed
-    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
+    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
     /// DHCP: an ACK, of a new lease or of a renewal
-    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
+    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
     /// DHCP: a lease has ended without a release
-    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
+    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
     /// DHCP: a NAK
-    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
+    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
     /// DHCP: an answer that is not well formed, or lacks an option that it must have
-    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
+    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
     /// DHCP: not for the current transaction, too many, or of no use in this state
-    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
+    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x66c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
 }
 
 /// Management port.
