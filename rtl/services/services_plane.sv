@@ -77,6 +77,8 @@ module services_plane
   stream_if #(.T(service_word_t)) answer_words[SERVICES] ();
   stream_if #(.T(service_tx_t)) response ();
   stream_if #(.T(service_word_t)) response_words ();
+  stream_if #(.T(frame_tx_t)) datagram ();
+  stream_if #(.T(frame_tx_t)) link ();
   stream_if #(.T(cci_ask_t)) ask ();
   stream_if #(.T(cci_told_t)) told ();
 
@@ -140,8 +142,6 @@ module services_plane
   );
 
   // ---- LLDP: a frame is a header only, so it may go between a datagram's header and its payload ----
-  stream_if #(.T(frame_tx_t)) datagram ();
-  stream_if #(.T(frame_tx_t)) link ();
   logic link_offered_q;
   lldp_sender neighbours (
       .clk, .rst, .tick, .enable(enable && discovery.lldp), .mac, .ip(addressed.ip), .tx(link), .sent(other_events.lldp_sent),
