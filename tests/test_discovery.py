@@ -7,14 +7,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Wire
+from conftest import NACELLE, ROOT, Wire
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
@@ -26,6 +28,7 @@ needs_avahi = pytest.mark.skipif(
 needs_lldpd = pytest.mark.skipif(not all(map(shutil.which, ("lldpd", "lldpcli"))), reason="needs lldpd")
 LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64.so"
 HOST, IP, MAC = "10.77.0.1", "10.77.0.2", "02:4e:41:4d:00:02"
+SOFT = "10.77.0.9"
 NAME = f"nacelle-{MAC.replace(':', '')}"
 AVAHI = """[server]
 host-name=avahi-test
@@ -75,6 +78,10 @@ class Network:
         self.wire, self.namespace = wire, namespace
         self.capture = wire.folder / "capture.pcapng"
         self.bus = wire.folder / "bus"
+        # Its programs have given up their privileges when they look for their socket.
+        self.open_folder = tempfile.TemporaryDirectory(prefix="nl", dir="/tmp")
+        Path(self.open_folder.name).chmod(0o755)
+        self.lldp_socket = Path(self.open_folder.name) / "lldpd"
         self.environment = os.environ | {"DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={self.bus}"}
         self.processes: list[subprocess.Popen[bytes]] = []
 
@@ -102,13 +109,13 @@ class Network:
     def lldpd(self) -> None:
         """Starts lldpd, which stands for a switch: it listens at the other end of the device's cable."""
         log = (self.wire.folder / "lldpd.log").open("ab")
-        daemon = ["lldpd", "-d", "-u", str(self.wire.folder / "lldpd"), "-I", "nacelle0"]
+        daemon = ["lldpd", "-d", "-u", str(self.lldp_socket), "-I", "nacelle0"]
         self.processes.append(subprocess.Popen([*self.namespace, *OWN_RUN, *daemon], stdout=log, stderr=log))
-        until((self.wire.folder / "lldpd").exists)
+        until(self.lldp_socket.exists)
 
     def neighbours(self) -> list[dict[str, Any]]:
         """The devices that lldpd knows."""
-        text = self.ask("lldpcli", "-u", str(self.wire.folder / "lldpd"), "-f", "json0", "show", "neighbors")
+        text = self.ask("lldpcli", "-u", str(self.lldp_socket), "-f", "json0", "show", "neighbors")
         return [found for ports in json.loads(text or "{}").get("lldp", []) for found in ports.get("interface", [])]
 
     def ask(self, *command: str) -> str:
@@ -158,6 +165,7 @@ class Network:
         for process in reversed(self.processes):
             process.terminate()
             process.wait(10)
+        self.open_folder.cleanup()
 
 
 @pytest.fixture
@@ -200,7 +208,10 @@ def test_the_switch_knows_the_device(network: Network) -> None:
     """What lldpd makes of its frames, before and after it is switched off; and nothing of them is malformed."""
     network.device()
     network.lldpd()
-    (found,) = until(network.neighbours, 60)
+    # It says so every 30 s, and at once when it begins.
+    network.set("device.DISCOVERY", 0)
+    network.set("device.DISCOVERY", 2)
+    (found,) = until(network.neighbours)
     chassis, port = found["chassis"][0], found["port"][0]
     assert chassis["id"] == [{"type": "mac", "value": MAC}] and port["id"] == [{"type": "mac", "value": MAC}]
     assert chassis["name"] == [{"value": NAME}] and chassis["mgmt-ip"] == [{"value": IP}]
@@ -209,12 +220,44 @@ def test_the_switch_knows_the_device(network: Network) -> None:
     assert network.counter("lldp_sent") > 0
     network.set("device.DISCOVERY", 1)
     until(lambda: not network.neighbours())
-    network.set("device.DISCOVERY", 3)
-    (found,) = until(network.neighbours)
     if shutil.which("tshark"):
         rows = network.shown(["eth.dst", "lldp.time_to_live", "_ws.malformed", "_ws.expert.severity"], f"lldp && eth.src == {MAC}")
         assert {row[1] for row in rows} == {"121", "0"}
         assert all(row[0] == "01:80:c2:00:00:0e" and row[2:] == ["", ""] for row in rows)
+
+
+def test_the_command_lists_the_devices_of_the_network(network: Network) -> None:
+    """`nacelle devices`, as on another machine: the RTL and a software device by multicast DNS, one that is only on the list, one
+    that is gone; and what is wrong with a list."""
+    network.device()
+    subprocess.run([*network.namespace, "ip", "address", "add", f"{SOFT}/16", "dev", "nacelle0"], check=True)
+    soft = network.wire.start("device", "--soft", "--udp", SOFT, "--name", "beside", "--announce", before=network.namespace)
+    listed = network.wire.folder / "devices.txt"
+    listed.write_text(f"# of the rack\n{IP}\n10.77.9.9:4000  # gone\n")
+
+    def devices(*options: str) -> list[dict[str, Any]]:
+        command = ["--json", "--wire", str(network.wire.folder / "other"), "devices", "--timeout", "10", "--link", "udp", *options]
+        return json.loads(network.ask(str(NACELLE), *command) or "[]")
+
+    def found() -> list[dict[str, Any]]:
+        rows = devices("--list", str(listed))
+        return rows if [row["origin"] for row in rows].count("list") == 1 and len(rows) == 3 else []
+
+    own, beside, gone = until(found, 60)
+    assert beside["address"] == f"{SOFT}:12345" and beside["name"] == "nacelle-beside-10-77-0-9" and beside["origin"] == "mdns"
+    assert own["address"] == f"{IP}:12345" and own["name"] == NAME and own["origin"] == "both"
+    assert [row["answers"] for row in (own, beside, gone)] == [True, True, False]
+    assert gone["address"] == "10.77.9.9:4000" and gone["name"] is None and gone["description"] is None
+    for row in (beside, own):
+        assert "increment" in {function["kernel"] for function in row["description"]["functions"]}
+    assert [row["address"] for row in devices("--only-list", "--list", str(listed))] == [f"{IP}:12345", "10.77.9.9:4000"]
+    # It says goodbye.
+    soft.send_signal(signal.SIGINT)
+    soft.wait(30)
+    assert [row["name"] for row in devices()] == [NAME]
+    listed.write_text("somewhere\n")
+    result = network.wire.run("devices", "--list", str(listed))
+    assert result.returncode == 2 and ":1: " in result.stderr and "ADDRESS:PORT" in result.stderr
 
 
 def query(name: str, kind: int, qclass: int = 1) -> bytes:

@@ -32,7 +32,13 @@ ELSEWHERE = {
     "nacelle device --wave": "needs the library with waveforms, which is tested at 64 bits",
 }
 # These run on until they are stopped: seconds after which they must still be there. The others must end.
-RUNS_ON = {"nacelle device": 1.5, "nacelle wire": 1.5, "nacelle capture": 3.0, "nacelle export --listen": 1.5}
+RUNS_ON = {
+    "nacelle device": 1.5,
+    "nacelle wire": 1.5,
+    "nacelle capture": 3.0,
+    "nacelle export --listen": 1.5,
+    "nacelle log rtl0 --follow": 1.5,
+}
 ENDS_WITHIN = 60.0
 
 

@@ -309,7 +309,7 @@ def test_registers_by_name(wire: Wire) -> None:
 
 def test_the_software_device_has_those_registers_that_mean_something_there(wire: Wire) -> None:
     wire.device("--soft", "--name", "own", "--memory", "64", "--kernel-time", "1234")
-    assert [block["name"] for block in wire.json("config", "blocks", "own")] == ["device", "admission"]
+    assert [block["name"] for block in wire.json("config", "blocks", "own")] == ["device", "admission", "event_log"]
     names = ("IP", "PREFIX_LEN", "DRAM_BYTES_LO", "KERNEL_TIMEOUT_MS", "RPG_AI_RATE", "DATA_W")
     found = [row["value"] for row in wire.json("config", "get", "own", *names)]
     assert found == [0x0A4D0002, 16, 64 << 20, 1234, 40, 0]

@@ -20,7 +20,7 @@ use nacelle_wire::admission::Token;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
-pub(crate) use inspect::{BenchArgs, DescribeArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
+pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
     parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate, parse_mac, parse_network,
     parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Run(RunCommand),
     /// List the devices on the wire
     Ls,
+    /// List the devices of the network: those that make themselves known, and those of a list
+    Devices(DevicesArgs),
     /// Show what a device tells about itself: its functions, limits and extensions, and the link to it
     Describe(DescribeArgs),
     /// Find out, step by step, why a device cannot be called
@@ -160,6 +162,9 @@ pub(crate) struct DeviceArgs {
     /// Share memory with no caller: all use the UDP socket
     #[arg(long, requires = "udp")]
     pub(crate) no_shm: bool,
+    /// Make the device known on the network of its address, by multicast DNS: 'nacelle devices' finds it
+    #[arg(long, requires = "udp")]
+    pub(crate) announce: bool,
     /// Serve as a host of this interface's network instead of on the wire; needs CAP_NET_RAW, and an address by --ip
     #[arg(long, value_name = "INTERFACE", requires = "ip", conflicts_with_all = ["udp", "tap"])]
     pub(crate) packet: Option<InterfaceName>,

@@ -20,6 +20,7 @@ use nacelle_link::{
 use nacelle_manage::AddressMode;
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
+use crate::dns_sd::Announced;
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -188,6 +189,7 @@ fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), F
         if rules.is_none() { link } else { Box::new(ImpairedDatagrams::new(link, rules)) };
     let engine = SoftEngine::new(soft_config(args)?);
     let host = Host::by_udp(engine, &place, DatagramMedium::new(link), random()?)?;
+    let _announced = args.announce.then(|| Announced::start(host.descriptor())).transpose()?;
     let ready = |device: &Descriptor| eprintln!("{} is ready at {}, UDP port {ROCE_PORT}", device.name, device.ip);
     run(cli, args, host, &stop, ready)
 }

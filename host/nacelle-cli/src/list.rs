@@ -45,15 +45,20 @@ struct Listed {
     description: Option<Description>,
 }
 
+/// What a device says of itself, if it says anything; `None` if it does not answer.
+pub(crate) fn description(ip: IpAddr, options: &Options) -> Option<Option<Description>> {
+    let device = Device::connect(ip, options).ok()?;
+    let description = device.describe().ok()?.cloned();
+    // The device frees the connection at once if it gets the DREQ.
+    let _ = device.settle(options.timeout);
+    Some(description)
+}
+
 /// Reads the descriptions of all devices that respond, over the network and in parallel.
 fn described(wire: &WireDir, devices: Vec<Found>) -> Vec<Listed> {
     let describe = |found: &Found| {
         let options = Options { wire: Some(wire.path().to_owned()), timeout: DESCRIBED_WITHIN, ..Options::default() };
-        let device = Device::connect(found.device.ip, &options).ok()?;
-        let description = device.describe().ok().flatten().cloned();
-        // The device frees the connection at once if it gets the DREQ.
-        let _ = device.settle(DESCRIBED_WITHIN);
-        description
+        description(found.device.ip, &options).flatten()
     };
     std::thread::scope(|scope| {
         let running: Vec<_> = devices
@@ -99,7 +104,7 @@ pub(crate) fn ls(cli: &Cli) -> Result<(), Failure> {
 }
 
 /// The kernels, each with the codes of its functions: `increment(1,3) matmul(16)`.
-fn kernels(functions: &[Function]) -> String {
+pub(crate) fn kernels(functions: &[Function]) -> String {
     let mut kernels: Vec<(&str, Vec<String>)> = Vec::new();
     for Function { code, kernel, .. } in functions {
         match kernels.iter_mut().find(|(name, _)| name == kernel) {

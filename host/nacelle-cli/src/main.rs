@@ -15,6 +15,8 @@ mod connect;
 mod demo;
 mod describe;
 mod device;
+mod devices;
+mod dns_sd;
 mod doctor;
 mod explain;
 mod export;
@@ -62,6 +64,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Wire(args) => device::wire(cli, args),
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),
+        Command::Devices(args) => devices::devices(cli, args),
         Command::Describe(args) => describe::describe(cli, args),
         Command::Doctor(args) => doctor::doctor(cli, args),
         Command::Bench(args) => bench::bench(cli, args),

@@ -192,10 +192,10 @@ async def discovery_is_on_until_it_is_switched_off(dut) -> None:
     bus = await begin(dut)
     settings = struct("services_pkg::discovery_settings_t")
     port = await bus.get(0x3C)
-    for value in (1, 0, 1):
-        assert vars(settings.unpack(int(dut.discovery.value))) == {"mdns": value, "port": port}
+    for value, then in ((3, 2), (2, 1), (1, 3), (3, 0), (0, 3)):
+        assert vars(settings.unpack(int(dut.discovery.value))) == {"mdns": value & 1, "lldp": value >> 1, "port": port}
         assert await bus.get(DISCOVERY) == value
-        await bus.write(DISCOVERY, value ^ 1)
+        await bus.write(DISCOVERY, then)
 
 
 @cocotb.test()

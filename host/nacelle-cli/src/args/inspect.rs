@@ -2,12 +2,13 @@
 //! Commands that look at a device by calling it, or explain what it says.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::WayArgs;
 use super::parse::{parse_interval, parse_seconds};
+use super::{LinkArgs, WayArgs};
 
 /// The longest transfer of one work request, in bytes.
 const MAX_TRANSFER: i64 = 1 << 31;
@@ -17,6 +18,24 @@ pub(crate) struct ExplainArgs {
     /// A number or a name, such as 8, 0x63 or INVALID_SERVICE_ID, or words of the message. Before it, or alone for all codes of a
     /// kind: error, result, regions, reject, syndrome or status
     pub(crate) code: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArgs {
+    /// A file that names devices, one a line: ADDRESS or ADDRESS:PORT
+    #[arg(long, value_name = "FILE")]
+    pub(crate) list: Option<PathBuf>,
+    /// Ask nobody by multicast DNS
+    #[arg(long, requires = "list")]
+    pub(crate) only_list: bool,
+    /// How long devices have to make themselves known
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_seconds)]
+    pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
+    /// A device that makes no progress for so long has not answered
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = parse_seconds)]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]

@@ -46,6 +46,17 @@ pub(crate) struct WayArgs {
 }
 
 impl LinkArgs {
+    /// Options by which a device is reached by this link, and which fail when nothing moves for `timeout`.
+    pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
+        Options {
+            link: self.link,
+            wire: Some(wire.path().to_owned()),
+            source: self.source,
+            timeout,
+            ..Options::default()
+        }
+    }
+
     /// By which link a device is reached, and why.
     pub(crate) fn to(&self, ip: IpAddr, wire: &WireDir) -> Chosen {
         self.link.resolve(ip, self.source.map(|(ip, _)| ip), Some(wire))
@@ -56,14 +67,10 @@ impl WayArgs {
     /// Options by which a device is reached on this way, and which fail when nothing moves for `timeout`.
     pub(crate) fn options(&self, wire: &WireDir, timeout: Duration) -> Options {
         let mut options = Options {
-            link: self.link.link,
-            wire: Some(wire.path().to_owned()),
-            source: self.link.source,
             port: self.port,
             mtu: self.mtu.map(usize::from),
             answer_gap: self.answer_gap.map(Duration::from_millis),
-            timeout,
-            ..Options::default()
+            ..self.link.options(wire, timeout)
         };
         options.connect.token = self.token;
         options
