@@ -48,6 +48,7 @@ module control_plane
     output discovery_settings_t discovery,
     output logic [15:0]     rpc_port,
     output logic [15:0]     listen_port,          // of the management port
+    output dscp_settings_t  dscp,
     output logic            extensions,
     output cm_limits_t      connection_limits,    // of what peers open
     output cc_config_t      congestion,
@@ -246,6 +247,9 @@ module control_plane
   assign discovery   = '{mdns: settings.DISCOVERY.mdns.value, lldp: settings.DISCOVERY.lldp.value, port: settings.RPC_PORT.value.value};
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;
+  assign dscp        = '{
+      roce: settings.DSCP.roce.value, cnp: settings.DSCP.cnp.value, of_caller: settings.DSCP.of_caller.value
+  };
   assign extensions  = settings.EXTENSIONS.value.value;
   assign seed        = settings.RANDOM_SEED.value.value;
   assign connection_limits = '{

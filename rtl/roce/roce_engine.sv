@@ -45,6 +45,7 @@ module roce_engine
     input  local_addr_t local_addr,
     input  logic [63:0] guid,              // the device's
     input  logic [CLIENTS-1:0][15:0] port, // each client's, in the RDMA IP CM port space TCP; 0: it does not listen
+    input  dscp_settings_t dscp,
     input  logic        extensions,        // selective repeat is offered and accepted, contexts are accepted
     input  cm_limits_t  limits,            // of connections that peers open
     output logic        asks,              // admission of those: see roce_cm
@@ -485,6 +486,7 @@ module roce_engine
       .clk,
       .rst,
       .local_addr,
+      .cnp_dscp(dscp.cnp),
       .ect(congestion.rp_enable),
       .packet(framed),
       .ack(acks),
@@ -586,6 +588,7 @@ module roce_engine
       .port,
       .max_mtu(MAX_MTU),
       .min_rnr_timer(MIN_RNR_TIMER),
+      .dscp,
       .extensions,
       .seed,
       .now,

@@ -151,10 +151,18 @@ package roce_pkg;
     QP_RESET      // any state -> RESET: outstanding work requests are dropped without completions
   } qp_op_e;
 
+  // DSCPs of packets (RFC 2474), by which a network tells traffic classes apart.
+  typedef struct packed {
+    logic [5:0] roce;            // of connection management, and of the connections that it makes
+    logic [5:0] cnp;
+    logic       of_caller;       // of a connection that a peer opens: as its REQ says
+  } dscp_settings_t;
+
   // Attributes of a QP (names of ibv_qp_attr where there is one).
   typedef struct packed {
     mac_t        dst_mac;
     ipv4_addr_t  dst_ip;
+    logic [7:0]  traffic_class;      // of its packets: the upper 6 bits are the DSCP, the others are not used
     qpn_t        dest_qp_num;
     pd_t         pd;
     client_t     client;             // receives its completions and events

@@ -282,6 +282,7 @@ module roce_qp_control
           valid: path_write,
           mac: command_q.attr.dst_mac,
           ip: command_q.attr.dst_ip,
+          dscp: command_q.attr.traffic_class[7:2],
           qpn: command_q.attr.dest_qp_num
       };
 

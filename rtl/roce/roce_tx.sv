@@ -25,13 +25,12 @@ module roce_tx
   import memory_pkg::*;
   import roce_tx_pkg::*;
 #(
-    parameter int unsigned QPS = 16,
-    parameter logic [5:0] DSCP = 6'd0,       // of all packets except CNPs
-    parameter logic [5:0] CNP_DSCP = 6'd48   // network control (RFC 2474 CS6), so that CNPs do not wait in the congested queues
+    parameter int unsigned QPS = 16
 ) (
     input logic        clk,
     input logic        rst,
     input local_addr_t local_addr,
+    input logic [5:0]  cnp_dscp,        // of CNPs; other packets have that of their QP
     input logic        ect,             // mark packets of `packet` ECT(0) (RFC 3168), else not ECT
 
     stream_if.sink     packet[2],       // tx_packet_t: [0] responses, [1] requests
@@ -284,8 +283,8 @@ module roce_tx
 
   // ---- headers ----
   logic [TX_FROM-1:0] under_way;
-  roce_tx_headers #(.QPS(QPS), .DSCP(DSCP), .CNP_DSCP(CNP_DSCP)) headers (
-      .clk, .rst, .local_addr, .ect, .peer_write, .peer_write_index, .peer_write_data, .job, .frame, .under_way, .went
+  roce_tx_headers #(.QPS(QPS)) headers (
+      .clk, .rst, .local_addr, .cnp_dscp, .ect, .peer_write, .peer_write_index, .peer_write_data, .job, .frame, .under_way, .went
   );
 
   // ---- occupancy ----

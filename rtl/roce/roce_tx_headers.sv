@@ -12,13 +12,12 @@ module roce_tx_headers
   import roce_counters_pkg::*;
   import roce_tx_pkg::*;
 #(
-    parameter int unsigned QPS = 16,
-    parameter logic [5:0] DSCP = 6'd0,
-    parameter logic [5:0] CNP_DSCP = 6'd48
+    parameter int unsigned QPS = 16
 ) (
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
+    input  logic [5:0]  cnp_dscp,
     input  logic        ect,                  // ECN field of all packets except acknowledgements and CNPs: ECT(0), else not ECT
 
     input  logic        peer_write,
@@ -70,7 +69,7 @@ module roce_tx_headers
     return 16'hc000 | 16'(qpn[13:0] ^ 14'(qpn[23:14]));
   endfunction
 
-  function automatic laid_t headers(tx_job_t job_, sq_peer_t peer, local_addr_t local_, logic ect_, logic [15:0] identification);
+  function automatic laid_t headers(tx_job_t job_, sq_peer_t peer, local_addr_t local_, logic [5:0] cnp_dscp_, logic ect_, logic [15:0] identification);
     laid_t       r;
     logic [5:0]  ext_bytes;
     logic [10:0] words;      // of payload
@@ -87,7 +86,7 @@ module roce_tx_headers
     r.hdr.ipv4 = '{
         version: 4'd4,
         ihl: 4'd5,
-        dscp: job_.becn ? CNP_DSCP : DSCP,
+        dscp: job_.becn ? cnp_dscp_ : peer.dscp,
         ecn: {ect_ && job_.from != FROM_ACKS, 1'b0},
         total_length: 16'(IPV4_HDR_BYTES) + udp_length,
         identification: identification,
@@ -137,7 +136,7 @@ module roce_tx_headers
 
   always_ff @(posedge clk) begin
     if (step) begin
-      laid_q   <= headers(job_q, peer_q, local_addr, ect, identification_q);
+      laid_q   <= headers(job_q, peer_q, local_addr, cnp_dscp, ect, identification_q);
       summed_q <= laid_q;
       sum_q    <= ipv4_header_sum(laid_q.hdr.ipv4);
     end

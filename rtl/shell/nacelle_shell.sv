@@ -66,6 +66,7 @@ module nacelle_shell
   local_addr_t local_addr;
   logic [63:0] device_id;
   logic [15:0] rpc_port, listen_port;
+  dscp_settings_t dscp;
   logic extensions;
   cm_limits_t connection_limits;
   cc_config_t congestion;
@@ -139,6 +140,7 @@ module nacelle_shell
       .device_id,
       .rpc_port,
       .listen_port,
+      .dscp,
       .extensions,
       .connection_limits,
       .congestion,
@@ -335,6 +337,7 @@ module nacelle_shell
       .local_addr,
       .guid(device_id),
       .port((16*CLIENTS)'({listen_port, rpc_port})),
+      .dscp,
       .extensions,
       .limits(connection_limits),
       .asks,

@@ -100,6 +100,13 @@
 #define NACELLE_DEVICE_DISCOVERY_MDNS_MASK 0x00000001u
 #define NACELLE_DEVICE_DISCOVERY_LLDP_SHIFT 1 /* By LLDP, to the switch at the other end of the cable. In use at once. */
 #define NACELLE_DEVICE_DISCOVERY_LLDP_MASK 0x00000002u
+#define NACELLE_DEVICE_DSCP 0x160u /* rw: DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart. */
+#define NACELLE_DEVICE_DSCP_ROCE_SHIFT 0 /* Of connection management, and of the connections that it makes. Each keeps what it was made with. */
+#define NACELLE_DEVICE_DSCP_ROCE_MASK 0x0000003fu
+#define NACELLE_DEVICE_DSCP_CNP_SHIFT 8 /* Of CNPs. In use at once. */
+#define NACELLE_DEVICE_DSCP_CNP_MASK 0x00003f00u
+#define NACELLE_DEVICE_DSCP_OF_CALLER_SHIFT 16 /* A connection that a peer opens has the traffic class that its REQ names, and not that of `roce`. */
+#define NACELLE_DEVICE_DSCP_OF_CALLER_MASK 0x00010000u
 #define NACELLE_DEVICE_DEVICE_ID_LO 0x3e0u /* r: What this device is called, and no other: also its GUID in messages of connection management. Lower half. */
 #define NACELLE_DEVICE_DEVICE_ID_HI 0x3e4u /* r: Likewise, upper half. */
 #define NACELLE_DEVICE_BUILD_REVISION 0x3e8u /* r: First 8 digits of the revision that the RTL was built from; 0: it was not said. */

@@ -60,6 +60,7 @@ package roce_management_pkg;
     attr.dst_mac            = {a[3][15:0], a[2]};
     attr.dst_ip             = a[4];
     attr.dest_qp_num        = a[5][23:0];
+    attr.traffic_class      = a[5][31:24];
     attr.pd                 = a[6][7:0];
     attr.client             = client_t'(a[6][11:8]);
     attr.access             = access_t'(a[6][15:12]);   // without local write, which is no right of peers

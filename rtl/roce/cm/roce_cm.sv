@@ -62,6 +62,7 @@ module roce_cm
     input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
     input  mtu_code_t   max_mtu,         // largest path MTU that the device supports
     input  logic [4:0]  min_rnr_timer,   // for the QPs
+    input  dscp_settings_t dscp,
     input  logic        extensions,      // selective repeat is offered and accepted, contexts are accepted
     input  logic [31:0] seed,            // of the random numbers; loaded again whenever it changes
     input  time_t       now,             // device cycles; may jump ahead
@@ -292,6 +293,7 @@ module roce_cm
       .accepted(conn_answer.data.accept),
       .told(tell_kind),
       .max_mtu,
+      .dscp,
       .extensions,
       .new_comm_id({1'b1, random_q[62:32+IDX_W], idx_q}),
       .new_psn(random_q[23:0]),
@@ -337,6 +339,7 @@ module roce_cm
       attr: '{
           dst_mac: work_q.mac,
           dst_ip: work_q.ip,
+          traffic_class: {work_q.dscp, 2'b00},
           dest_qp_num: work_q.remote_qpn,
           pd: work_q.pd,
           client: work_q.client,

@@ -43,6 +43,7 @@ module roce_cm_decide
     input  logic         accepted,      // OP_ANSWER: the answer to CONN_OPENED
     input  conn_event_e  told,          // OP_TELL
     input  mtu_code_t    max_mtu,
+    input  dscp_settings_t dscp,
     input  logic         extensions,    // selective repeat is offered and accepted, contexts are accepted
     input  comm_id_t     new_comm_id,   // for a new connection
     input  psn_t         new_psn,
@@ -65,7 +66,7 @@ module roce_cm_decide
       .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP)
   ) message (
       .msg, .right_qpn, .acceptable, .verdict, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
-      .extensions, .new_comm_id, .new_psn, .was,
+      .dscp, .extensions, .new_comm_id, .new_psn, .was,
       .becomes(message_becomes), .plan(message_plan), .makes_stale(message_makes_stale), .counts(message_counts)
   );
 
@@ -103,6 +104,7 @@ module roce_cm_decide
         becomes.pd = connect.pd;
         becomes.access = connect.access;
         becomes.path_mtu = (connect.path_mtu == 0 || connect.path_mtu > max_mtu) ? max_mtu : connect.path_mtu;
+        becomes.dscp = dscp.roce;
         becomes.ack_timeout = connect.timeout;
         becomes.retry_count = connect.retry_cnt;
         becomes.rnr_retry_count = connect.rnr_retry;

@@ -27,6 +27,7 @@ module roce_cm_decide_message
     input  logic       half_open,     // REQ: the limit of half-open connections is reached,
     input  logic       half_open_per_peer,  // that of this peer
     input  logic       free,          // REQ: this connection is free
+    input  dscp_settings_t dscp,
     input  logic       extensions,    // selective repeat, contexts and long set-ups are accepted
     input  comm_id_t   new_comm_id,   // for a new connection
     input  psn_t       new_psn,
@@ -76,6 +77,7 @@ module roce_cm_decide_message
           becomes.pd = PASSIVE_PD[msg.client];
           becomes.access = PASSIVE_ACCESS[msg.client];
           becomes.path_mtu = msg.path_mtu;
+          becomes.dscp = dscp.of_caller ? msg.dscp : dscp.roce;
           becomes.ack_timeout = msg.local_ack_timeout;
           becomes.retry_count = msg.retry_count;
           becomes.rnr_retry_count = msg.rnr_retry_count;

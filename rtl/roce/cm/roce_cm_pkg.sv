@@ -320,6 +320,7 @@ package roce_cm_pkg;
     logic [4:0]   local_ack_timeout;
     logic [2:0]   retry_count;
     logic [3:0]   max_cm_retries;
+    logic [5:0]   dscp;
   } cm_msg_t;
 
   // State of a connection (IBTA 12.9.7; names of Linux enum ib_cm_state).
@@ -380,6 +381,7 @@ package roce_cm_pkg;
     pd_t         pd;
     access_t     access;
     mtu_code_t   path_mtu;
+    logic [5:0]  dscp;              // of its packets, those of connection management included
     logic [4:0]  ack_timeout;
     logic [2:0]  retry_count;
     logic [2:0]  rnr_retry_count;   // the QP's; in CM_REQ_SENT the value for the peer

@@ -187,6 +187,7 @@ module roce_cm_rx
     decoded.data.local_ack_timeout   = req.primary_local_ack_timeout;
     decoded.data.retry_count         = req.retry_count;
     decoded.data.max_cm_retries      = req.max_cm_retries;
+    decoded.data.dscp                = req.primary_traffic_class[7:2];
   end
   assign decoded.valid = state_q == S_KEEP && good_q;
 

@@ -45,6 +45,7 @@ module roce_cm_tx
     hdr.roce.eth = '{dst: conn.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4};
     hdr.roce.ipv4.version = 4'd4;
     hdr.roce.ipv4.ihl = 4'd5;
+    hdr.roce.ipv4.dscp = conn.dscp;
     hdr.roce.ipv4.total_length = 16'(GSI_HDR_BYTES - ETH_HDR_BYTES + MAD_BYTES + ICRC_BYTES);
     hdr.roce.ipv4.flag_df = 1'b1;
     hdr.roce.ipv4.ttl = 8'd64;
@@ -114,6 +115,7 @@ module roce_cm_tx
     req.primary_remote_port_lid = '1;
     req.primary_local_port_gid = mapped(local_addr.ip);
     req.primary_remote_port_gid = mapped(conn.ip);
+    req.primary_traffic_class = {conn.dscp, 2'b00};
     req.primary_hop_limit = 8'd64;
     req.primary_local_ack_timeout = conn.ack_timeout;
     req.cma.ip_version = 4'd4;

@@ -126,6 +126,7 @@ package roce_requester_pkg;
     logic                  valid;
     packet_pkg::mac_t       mac;
     packet_pkg::ipv4_addr_t ip;
+    logic [5:0]             dscp;
     qpn_t                   qpn;
   } sq_peer_t;
 

@@ -80,7 +80,7 @@ module response_and_tx
   end
 
   roce_tx #(.QPS(QPS)) tx (
-      .clk, .rst, .local_addr, .ect(1'b0), .packet, .ack, .flush_requests(1'b0), .flush_acks, .flushed,
+      .clk, .rst, .local_addr, .cnp_dscp(6'd48), .ect(1'b0), .packet, .ack, .flush_requests(1'b0), .flush_acks, .flushed,
       .peer_write, .peer_write_index, .peer_write_data, .read_cmd, .read_source(), .read_data, .frame, .payload, .fault, .left, .left_qpn, .passed,
       .went(), .events(), .data_idle, .idle(tx_idle)
   );

@@ -20,6 +20,7 @@ module roce_cm_pair
     input  logic [CLIENTS-1:0][15:0] port0, port1,
     input  mtu_code_t   max_mtu0, max_mtu1,
     input  logic [4:0]  min_rnr_timer0, min_rnr_timer1,
+    input  dscp_settings_t dscp0, dscp1,
     input  logic        extensions0, extensions1,
     input  logic [31:0] seed0, seed1,
     input  logic [47:0] now0, now1,
@@ -55,7 +56,7 @@ module roce_cm_pair
 );
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) first (
       .clk, .rst, .local_addr(local_addr0), .guid(guid0), .port(port0), .max_mtu(max_mtu0), .min_rnr_timer(min_rnr_timer0),
-      .extensions(extensions0), .seed(seed0), .now(now0), .limits(limits0), .asks(asks0), .ask(ask0), .judged(judged0), .verdict(verdict0),
+      .dscp(dscp0), .extensions(extensions0), .seed(seed0), .now(now0), .limits(limits0), .asks(asks0), .ask(ask0), .judged(judged0), .verdict(verdict0),
       .admits(admits0), .leaves(leaves0), .admitted(admitted0), .ended(ended0), .sweep(sweep0),
       .leaving(leaving0), .abandon(abandon0), .rx(rx[0]), .rx_payload(rx_payload[0]), .tx(tx[0]),
       .tx_payload(tx_payload[0]), .arp_query(arp_query[0]), .arp_answer(arp_answer[0]), .qp_cmd(qp_cmd[0]),
@@ -65,7 +66,7 @@ module roce_cm_pair
   );
   roce_cm #(.DATA_W(DATA_W), .QPS(QPS), .CLIENTS(CLIENTS), .RD_DEPTH(RD_DEPTH)) second (
       .clk, .rst, .local_addr(local_addr1), .guid(guid1), .port(port1), .max_mtu(max_mtu1), .min_rnr_timer(min_rnr_timer1),
-      .extensions(extensions1), .seed(seed1), .now(now1), .limits(limits1), .asks(asks1), .ask(ask1), .judged(judged1), .verdict(verdict1),
+      .dscp(dscp1), .extensions(extensions1), .seed(seed1), .now(now1), .limits(limits1), .asks(asks1), .ask(ask1), .judged(judged1), .verdict(verdict1),
       .admits(admits1), .leaves(leaves1), .admitted(admitted1), .ended(ended1), .sweep(sweep1),
       .leaving(leaving1), .abandon(abandon1), .rx(rx[1]), .rx_payload(rx_payload[1]), .tx(tx[1]),
       .tx_payload(tx_payload[1]), .arp_query(arp_query[1]), .arp_answer(arp_answer[1]), .qp_cmd(qp_cmd[1]),

@@ -60,6 +60,7 @@ FATAL, COMM_EST, DRAINED = 1, 4, 5
 SETUP, RESET = 0, 2
 RTS = 3
 HEADERS = 62
+DSCP = "roce_pkg::dscp_settings_t"
 ADDRESS_LOST = 0xFFFE
 
 
@@ -83,6 +84,7 @@ class Device:
         self.listen(PORT)
         self.signal("max_mtu").value = 5
         self.signal("min_rnr_timer").value = 1
+        self.mark(0)
         self.signal("extensions").value = 0
         self.signal("by_hand").value = 0
         self.signal("seed").value = 0x1234ABCD ^ mac_number(mac) & 0xFFFFFFFF
@@ -334,7 +336,11 @@ class Device:
         assert (psn - self.psn) % 2**24 in range(1, 1 << 23), "the PSNs of datagrams count up"
         self.psn = psn
         assert data[54:62] == bytes.fromhex("8001000000000001")
-        return Message(ip.dst, packet.dst, datagram)
+        return Message(ip.dst, packet.dst, datagram, ip.tos)
+
+    def mark(self, roce: int, of_caller: bool = False) -> None:
+        """The DSCP of what follows."""
+        self.signal("dscp").value = struct(DSCP).pack(roce=roce, cnp=48, of_caller=int(of_caller))
 
     async def settle(self, limit: int = 5000 * QPS // 8) -> None:
         """Until nothing is under way."""
@@ -1435,6 +1441,29 @@ async def selective_repeat_is_agreed(dut, mine: int, passive: bool) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(of_caller=[False, True])
+async def packets_have_a_traffic_class(dut, of_caller: bool) -> None:
+    """That of the device, or of the caller's REQ where the device follows it; a connection keeps it, in all of its messages."""
+    dev = await device(dut)
+    asked, default, called = callers(3)
+    asked.traffic_class = 0xB7  # the lower two bits are ECN's
+    dev.mark(26, of_caller)
+    for caller, dscp in ((asked, 0xB7 >> 2 if of_caller else 26), (default, 0 if of_caller else 26)):
+        rep = await dev.open(caller)
+        assert rep.tos == dscp << 2 and dev.qp_log[-1].attr.traffic_class == dscp << 2
+        dev.mark(11, of_caller)
+        dev.receive(caller.req())
+        dev.receive(caller.dreq(rep))
+        assert (await dev.sent()).tos == dscp << 2
+        await dev.settle()
+        dev.headers.received.clear()
+        dev.datagrams.packets.clear()
+        dev.mark(26, of_caller)
+    req, rtu = await establish(dev, called)
+    assert req.traffic_class == req.tos == rtu.tos == 26 << 2 == dev.qp_log[-1].attr.traffic_class
+
+
+@cocotb.test()
 @cocotb.parametrize(mine=[0, 1])
 async def contexts_are_agreed(dut, mine: int) -> None:
     """As many as both have, rounded down to 1, 2 or 4, if the client of the port has them; long set-ups; a REP that is repeated."""
@@ -2481,6 +2510,7 @@ def ports(width: int, qps: int) -> dict:
         "port": Plain("input", f"logic [{16 * CLIENTS - 1}:0]"),
         "max_mtu": Plain("input", "roce_wire_pkg::mtu_code_t"),
         "min_rnr_timer": Plain("input", "logic [4:0]"),
+        "dscp": Plain("input", DSCP),
         "extensions": Plain("input", "logic"),
         "seed": Plain("input", "logic [31:0]"),
         "now": Clock(),

@@ -125,13 +125,14 @@ async def queue_pairs_by_hand(dut) -> None:
     bench = Bench(dut)
     await bench.start()
     qpn = 7
-    words = [qpn, 3, 0x33445566, 0x1122, 0x0A000009, 0x123456, 9 | 1 << 8 | 0xB << 12 | 4 << 16 | 1 << 19, 0xABCDEF, 14 | 6 << 8,
+    words = [qpn, 3, 0x33445566, 0x1122, 0x0A000009, 0xB8123456, 9 | 1 << 8 | 0xB << 12 | 4 << 16 | 1 << 19, 0xABCDEF, 14 | 6 << 8,
              0xFEDCBA, 17 | 5 << 8 | 3 << 12 | 4 << 16]  # fmt: skip
     await bench.begin(SETUP, *words)
     command = await bench.hand_cmd.recv()
     attr = command.attr
     assert (command.op, command.qpn, command.state) == (constant(P + "QP_SETUP"), qpn, 3)
     assert (attr.dst_mac, attr.dst_ip, attr.dest_qp_num) == (0x112233445566, 0x0A000009, 0x123456)
+    assert attr.traffic_class == 0xB8
     assert (attr.pd, attr.client, attr.path_mtu, attr.selective_repeat) == (9, 1, 4, 1)
     assert struct(P + "access_t").pack(attr.access) == 0xB
     assert (attr.rq_psn, attr.min_rnr_timer, attr.max_dest_rd_atomic) == (0xABCDEF, 14, 6)

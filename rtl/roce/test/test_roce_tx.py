@@ -21,7 +21,7 @@ from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
-DSCP, CNP_DSCP = 26, 48
+CNP_DSCP = 41
 PSNS = 1 << 24
 MEMORY = random.Random(7).randbytes(1 << 16)
 LOCAL = {"enable": 1, "mac": 0x020000000001, "ip": 0x0A000001, "prefix_length": 24, "gateway": 0}
@@ -99,6 +99,7 @@ class Bench:
         dut.local_addr.value = struct("packet_pkg::local_addr_t").pack(LOCAL)
         for name in ("ect", "flush_requests", "flush_acks", "peer_write", "peer_write_index", "peer_write_data"):
             getattr(dut, name).value = 0
+        dut.cnp_dscp.value = CNP_DSCP
 
     async def start(self) -> None:
         await start(self.dut)
@@ -109,6 +110,7 @@ class Bench:
     async def peer(self, qpn: int, valid: int = 1) -> None:
         """Writes one word of the peer table."""
         peer = {"valid": valid, "mac": 0x020000010000 + qpn, "ip": 0x0A000100 + qpn, "qpn": 0x10000 + 3 * qpn}
+        peer["dscp"] = self.rng.randrange(64)
         self.peers[qpn] = peer
         await FallingEdge(self.dut.clk)
         self.dut.peer_write.value = 1
@@ -148,13 +150,13 @@ class Bench:
         """Finds whose frame it is, and rebuilds it."""
         headers = head.hdr.to_bytes(88, "big")[: head.hdr_length]
         bth = self._bth.unpack(int.from_bytes(headers[42:54], "big"))
-        dscp, ecn, becn, migreq, se, ackreq = DSCP, 0, 0, 1, 0, 0
+        ecn, becn, migreq, se, ackreq = 0, 0, 1, 0, 0
         if bth.opcode in (op("RC_ACKNOWLEDGE"), op("CNP")):
             qpn, cnp, psn, syndrome, msn = self.acks.popleft()
             self.wire.append((cycle, (qpn, cnp, psn, syndrome, msn)))
             opcode, ext = op("RC_ACKNOWLEDGE"), aeth(syndrome, msn)
             if cnp:
-                opcode, ext, psn, dscp, becn, migreq = 0x81, bytes(16), 0, CNP_DSCP, 1, 0
+                opcode, ext, psn, becn, migreq = 0x81, bytes(16), 0, 1, 0
         else:
             source = int(bth.opcode not in map(op, RESPONSES))
             packet = self.given[source].popleft()
@@ -169,6 +171,7 @@ class Bench:
                 assert self.left[self.left_checked] == qpn, "announced before it leaves"
                 self.left_checked += 1
         peer = self.peers[qpn]
+        dscp = CNP_DSCP if becn else peer["dscp"]
         assert (head.payload_length, head.pad, head.icrc) == (len(body), -len(body) % 4, 1)
         expected = Headers(
             "02:00:00:00:00:01", peer["mac"].to_bytes(6, "big").hex(":"),
@@ -452,9 +455,10 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
     """Parameters and ports of the builds under test."""
     return [
         (
-            {"QPS": qps, "DSCP": DSCP, "CNP_DSCP": CNP_DSCP},
+            {"QPS": qps},
             {
                 "local_addr": Plain("input", "packet_pkg::local_addr_t"),
+                "cnp_dscp": Plain("input", "logic [5:0]"),
                 "ect": Plain("input", "logic"),
                 "packet": Several(Sink("roce_pkg::tx_packet_t"), 2),
                 "ack": Sink("roce_pkg::ack_tx_t"),

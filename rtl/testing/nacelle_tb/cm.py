@@ -66,6 +66,7 @@ class Request:
     source_port: int = 0x8000
     guid: bytes = bytes(8)
     flow_label: int = 0
+    traffic_class: int = 0
     private: bytes = b""
     extensions: bytes = b""
 
@@ -85,7 +86,7 @@ class Request:
         body[52:56] = b"\xff\xff\xff\xff"
         body[56:88] = mapped + ip + mapped + to
         body[88:92] = (self.flow_label << 12).to_bytes(4, "big")
-        body[93:96] = bytes([0x40, 0, self.ack_timeout << 3])
+        body[92:96] = bytes([self.traffic_class, 0x40, 0, self.ack_timeout << 3])
         struct.pack_into(">BBH", body, 140, self.cma_version, self.ip_version << 4, self.source_port)
         body[156:160], body[172:176] = ip, to
         body[176 : 176 + len(self.private)] = self.private
@@ -145,6 +146,7 @@ class Message:
     dst_ip: str
     dst_mac: str
     mad: bytes
+    tos: int = 0  # of its IP packet
     attr: int = field(init=False)
     tid: int = field(init=False)
     local_id: int = field(init=False)
@@ -180,6 +182,11 @@ class Message:
     @property
     def depth(self) -> int:
         return self.at(39 if self.attr == REQ else 25, 1)
+
+    @property
+    def traffic_class(self) -> int:
+        """REQ: of the path."""
+        return self.at(92, 1)
 
     @property
     def private(self) -> bytes:

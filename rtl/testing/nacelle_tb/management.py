@@ -72,6 +72,7 @@ class QpAttributes:
     retry_cnt: int = 7
     rnr_retry: int = 7
     max_rd_atomic: int = 8
+    traffic_class: int = 0
 
     def words(self) -> dict[int, int]:
         """Argument registers 2 and up."""
@@ -79,7 +80,7 @@ class QpAttributes:
             2: self.dst_mac & 0xFFFF_FFFF,
             3: self.dst_mac >> 32,
             4: self.dst_ip,
-            5: self.dest_qp_num,
+            5: self.dest_qp_num | self.traffic_class << 24,
             6: self.pd | self.client << 8 | self.access << 12 | self.path_mtu << 16 | int(self.selective_repeat) << 19,
             7: self.rq_psn,
             8: self.min_rnr_timer | self.max_dest_rd_atomic << 8,

@@ -195,6 +195,7 @@ class Peer:
     regions: list[Region] = field(default_factory=list)
     asks: int = 0  # for so many contexts
     contexts: list[Context] = field(default_factory=list)  # those that it got
+    traffic_class: int = 0  # of the path in its REQ
 
     # ---- frames ----
 
@@ -265,7 +266,7 @@ class Peer:
         request = cm.Request(
             local_id=self.comm_id, qpn=self.qpn, psn=self.recv_psn, ip=self.ip, called=self.device_ip, port=self.port,
             mtu=self.mtu.bit_length() - 8, guid=cm.guid(self.mac), resources=self.depth, depth=self.depth,
-            extensions=cm.extensions(2, contexts=self.asks) if self.asks else b"",
+            extensions=cm.extensions(2, contexts=self.asks) if self.asks else b"", traffic_class=self.traffic_class,
         )  # fmt: skip
         return self.mad(cm.REQ, request.data())
 

@@ -89,6 +89,7 @@ pub mod device {
             LEASE_LEFT,
             DHCP_SERVER,
             DISCOVERY,
+            DSCP,
             DEVICE_ID_LO,
             DEVICE_ID_HI,
             BUILD_REVISION,
@@ -408,6 +409,14 @@ pub mod device {
     pub const DISCOVERY_LLDP: Field = Field { name: "lldp", low: 1, width: 1, doc: "By LLDP, to the switch at the other end of the cable. In use at once." };
     /// How the device makes itself known on its network (docs/reference/discovery.md).
     pub const DISCOVERY: Register = Register { name: "DISCOVERY", offset: 0x130, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[DISCOVERY_MDNS, DISCOVERY_LLDP], doc: "How the device makes itself known on its network (docs/reference/discovery.md)." };
+    /// `DSCP.roce`: Of connection management, and of the connections that it makes. Each keeps what it was made with.
+    pub const DSCP_ROCE: Field = Field { name: "roce", low: 0, width: 6, doc: "Of connection management, and of the connections that it makes. Each keeps what it was made with." };
+    /// `DSCP.cnp`: Of CNPs. In use at once.
+    pub const DSCP_CNP: Field = Field { name: "cnp", low: 8, width: 6, doc: "Of CNPs. In use at once." };
+    /// `DSCP.of_caller`: A connection that a peer opens has the traffic class that its REQ names, and not that of `roce`.
+    pub const DSCP_OF_CALLER: Field = Field { name: "of_caller", low: 16, width: 1, doc: "A connection that a peer opens has the traffic class that its REQ names, and not that of `roce`." };
+    /// DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart.
+    pub const DSCP: Register = Register { name: "DSCP", offset: 0x160, count: None, mode: Mode::ReadWrite, mask: 0x13f3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[DSCP_ROCE, DSCP_CNP, DSCP_OF_CALLER], doc: "DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart." };
     /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
     pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
     /// Likewise, upper half.
