@@ -92,3 +92,20 @@ def test_commands_of(wire: Wire, as_root: list[str] | None, page: Path) -> None:
             assert runs_on, f"{page.name}: `{command}` did not end within {ENDS_WITHIN} s"
         else:
             assert child.returncode == 0, f"{page.name}: `{command}` returned {child.returncode}:\n{child.communicate()[0]}"
+
+
+def test_the_threat_model_names_tests_that_are_there() -> None:
+    """A claim of the threat model stands on the tests that it names; one that was renamed would leave it without."""
+    page = (ROOT / "docs" / "explanation" / "threat-model.md").read_text()
+    paths = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    code = "\n".join((ROOT / path).read_text() for path in paths if path.endswith((".py", ".rs")))
+    tests = set(re.findall(r"\b(?:def|fn) (\w+)", code)) | set(re.findall(r'"(\w+\.\w+)"', code))
+    named = set(re.findall(r"`([a-z][\w./…]*)`", page))
+    files = {name for name in named if "/" in name or name.endswith(".py")}
+    rules = {name for name in named - files if name.count("_") >= 2}
+    assert len(files) > 15 and len(rules) > 80
+    for name in files:
+        assert any(f"/{path}".endswith(f"/{name}") or path.startswith(f"{name}/") for path in paths), f"{name} is not there"
+    for name in rules:
+        pattern = re.compile(re.escape(name).replace("…", r"\w*"))
+        assert any(pattern.fullmatch(test) for test in tests), f"there is no test {name}"
