@@ -15,6 +15,7 @@ DEVICES = 8
 OTHERS = range(1, DEVICES)
 SIZE = 65536
 ENDLESS = 0xFFFF_FFFF
+SMALL, STOP = 256 << 10, 16 << 10  # bytes: room of a port of a small switch, and when it stops a device (PFC)
 SETTLE, WINDOW = 500_000, 250_000  # cycles: 2 ms for the rates to settle, 1 ms
 
 
@@ -28,13 +29,13 @@ def gbps(size: float) -> float:
     return size * 8 / WINDOW * CLOCK_HZ / 1e9
 
 
-def many_to_one(name: str, congestion: bool) -> Iterator[Result]:
+def many_to_one(name: str, congestion: bool, settle: int = SETTLE, **switch: int) -> Iterator[Result]:
     """All write to the first: goodput together, fairness, how deep the queue was, and what it dropped."""
-    with Star(DEVICES, congestion=congestion) as star:
+    with Star(DEVICES, congestion=congestion, **switch) as star:
         qpns = [star.join(0, other)[0] for other in OTHERS]
         for other in OTHERS:
             star.start(other, Traffic("WR_RDMA_WRITE", SIZE, ENDLESS))
-        star.step(SETTLE)
+        star.step(settle)
         port = star.ports[0]
         dropped, port.deepest, before = port.dropped, 0, star.received(0, qpns)
         star.step(WINDOW)
@@ -65,4 +66,6 @@ def measure() -> Iterator[Result]:
     """All of them."""
     yield from many_to_one("7_to_1", congestion=True)
     yield from many_to_one("7_to_1.uncontrolled", congestion=False)
+    yield from many_to_one("7_to_1.small", congestion=False, settle=SETTLE // 5, queue_bytes=SMALL)
+    yield from many_to_one("7_to_1.pfc", congestion=False, settle=SETTLE // 5, queue_bytes=SMALL, pfc_bytes=STOP)
     yield from one_to_many()

@@ -47,7 +47,7 @@ LOADED_AT_RUN_TIME = (
     "lib/x86_64-linux-gnu/libgcc_s.so.1",
 )
 # What rxe uses by name (crc32) and what the guest needs; the others follow from their dependencies.
-MODULES = "virtio_pci virtio_net virtio_console crc32_generic crc32c_generic rdma_rxe ib_uverbs rdma_cm rdma_ucm".split()
+MODULES = "virtio_pci virtio_net virtio_console 8021q crc32_generic crc32c_generic rdma_rxe ib_uverbs rdma_cm rdma_ucm".split()
 OWN_PROGRAMS = ("nacelle_verbs_client", "nacelle_verbs_server", "nacelle_window_client")
 CFLAGS = "-std=gnu11 -O2 -g -Wall -Wextra -Werror"
 
@@ -140,7 +140,7 @@ class Apt:
 
 def fetch() -> dict[str, str]:
     """Downloads and unpacks the packages, if their list has changed. Returns their versions."""
-    stamp, wanted = BUILD / "packages.stamp", digest(SUITE, *packages())
+    stamp, wanted = BUILD / "packages.stamp", digest(SUITE, *MODULES, *packages())
     debs = BUILD / "debs"
     if not stamp.exists() or stamp.read_text() != wanted:
         say(f"fetching {len(packages())} packages of Debian {SUITE} for the guest")

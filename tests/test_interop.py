@@ -28,6 +28,8 @@ NEEDED = ("qemu-system-x86_64", "gcc", "readelf", "dpkg-deb", "apt-get")
 # With loss each costs Linux its time-outs.
 CASES_WITH_LOSS = ["connect", "call-increment-64k", "write-64k", "write-outstanding", "read-outstanding", "atomics-outstanding"]
 
+CASES_IN_A_VLAN = ["connect", "call-increment-64k", "write-64k", "write-outstanding", "read-64k", "read-outstanding", "fetch-add"]
+
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Wire, Guest]]:
@@ -69,6 +71,32 @@ def test_linux_is_called(network: tuple[Wire, Guest]) -> None:
 def test_callers_use_soft_roce(network: tuple[Wire, Guest]) -> None:
     wire, _ = network
     all_passed(list(verbs_link.verbs_link(wire, image.build(), None)))
+
+
+def test_linux_in_a_vlan(network: tuple[Wire, Guest]) -> None:
+    """Linux' ping and soft-RoCE, by a VLAN interface, with a device in that VLAN; it is not reached without the tag."""
+    wire, guest = network
+    device, vid = "10.79.0.3", 7
+    commands = [
+        f"ip link add link eth0 name eth0.{vid} type vlan id {vid}",
+        f"ip address add 10.79.1.1/16 dev eth0.{vid}",
+        f"ip link set eth0.{vid} up",
+        "until grep -qs 0a4f:0101 /sys/class/infiniband/rxe0/ports/1/gids/*; do usleep 10000; done",
+    ]
+    library = ROOT / "build" / "sim" / "libnacelle_sim_64.so"
+    with wire.device("tagged", f"{device}/16", "--library", str(library), capture="vlan"):
+        configured = wire.run("config", "set", "tagged", "VLAN", hex(1 << 31 | vid))
+        assert configured.returncode == 0, configured.stderr
+        try:
+            result = guest.run("; ".join(commands), timeout=20)
+            assert result.ok, result.output
+            ping = guest.run(f"ping -c 3 -W 2 -s 1000 {device}")
+            assert "3 packets received" in ping.output, ping.output
+            all_passed(list(checks.verbs(guest, device, "in a VLAN", 0, CASES_IN_A_VLAN)))
+            assert wire.run("config", "set", "tagged", "VLAN", "0").returncode == 0
+            assert "0 packets received" in guest.run(f"ping -c 2 -W 1 {device}").output
+        finally:
+            guest.run(f"ip link del eth0.{vid}")
 
 
 def test_a_command_of_the_guest_ends_in_time(network: tuple[Wire, Guest]) -> None:

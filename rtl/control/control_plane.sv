@@ -13,6 +13,7 @@ module control_plane
   import memory_pkg::*;
   import cci_map_pkg::*;
   import services_pkg::*;
+  import link_pkg::*;
   import address_pkg::*;
   import cci_pkg::*;
   import event_log_pkg::*;
@@ -46,6 +47,8 @@ module control_plane
     input  address_status_t address_status,
     input  local_addr_t     local_addr,           // in use
     output discovery_settings_t discovery,
+    output link_settings_t  link,
+    output logic            icmp_errors,          // are sent
     output logic [15:0]     rpc_port,
     output logic [15:0]     listen_port,          // of the management port
     output dscp_settings_t  dscp,
@@ -81,6 +84,9 @@ module control_plane
   // Until they are set: a quarter of the connections for one peer, half of them half open.
   localparam logic [15:0] PER_PEER = 16'((QPS + 3) / 4);
   localparam logic [15:0] HALF_OPEN = 16'((QPS + 1) / 2);
+
+  // Of 100 Gb/s: pause quanta a cycle, in 1/65536.
+  localparam logic [17:0] PAUSE_QUANTA = 18'(64'd100_000_000_000 / 64'd512 * 64'd65536 / 64'(CLOCK_HZ));
 
   typedef logic [SLAVES-1:0][7:0] pages_t;
   function automatic pages_t pages();
@@ -200,6 +206,8 @@ module control_plane
     facts.MAX_CONNECTIONS_PER_PEER.value.we   = defaults_q;
     facts.MAX_HALF_OPEN.value.next            = HALF_OPEN;
     facts.MAX_HALF_OPEN.value.we              = defaults_q;
+    facts.PAUSE_QUANTA.value.next             = PAUSE_QUANTA;
+    facts.PAUSE_QUANTA.value.we               = defaults_q;
     facts.DATA_W.value.next        = DATA_W;
     facts.CLOCK_HZ.value.next      = CLOCK_HZ;
     facts.QPS.value.next           = QPS;
@@ -245,6 +253,21 @@ module control_plane
   // EUI-64 of the MAC address (RFC 4291 appendix A), as the GUID of other RoCE devices.
   assign device_id   = chip_id != '0 ? chip_id : {mac[47:24] ^ 24'h02_0000, 16'hfffe, mac[23:0]};
   assign discovery   = '{mdns: settings.DISCOVERY.mdns.value, lldp: settings.DISCOVERY.lldp.value, port: settings.RPC_PORT.value.value};
+  assign icmp_errors = settings.ICMP_ERRORS.value.value;
+  assign link = '{
+      flow: '{
+          pause: settings.FLOW_CONTROL.pause.value,
+          pfc: settings.FLOW_CONTROL.pfc.value,
+          quanta_per_cycle: settings.PAUSE_QUANTA.value.value,
+          limit_ms: settings.PAUSE_LIMIT_MS.value.value
+      },
+      priorities: '{roce: settings.PRIORITY.roce.value, other: settings.PRIORITY.other.value},
+      vlan: '{
+          enable: settings.VLAN.enable.value,
+          untagged: settings.VLAN.untagged.value,
+          vid: settings.VLAN.vid.value
+      }
+  };
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;
   assign dscp        = '{

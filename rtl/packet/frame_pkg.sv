@@ -15,7 +15,7 @@ package frame_pkg;
     CLASS_TCP,        // to this device; the header is in the record and not checked
     CLASS_IP,         // IPv4 to this device with any other protocol
     CLASS_IPV6,       // to this device's Ethernet address
-    CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), to this device or to a group
+    CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), or not of the device's VLAN, to this device or to a group
     CLASS_GROUP,      // to a multicast or broadcast Ethernet address, ARP, DHCP and mDNS excepted
     CLASS_OTHER       // any other EtherType, to this device's Ethernet address
   } frame_class_e;
@@ -28,7 +28,7 @@ package frame_pkg;
 
   // ---- layer 2 ----
 
-  // The outer tag, if there is one.
+  // The outer tag, if there is one, or the one that was removed from a frame of the device's VLAN.
   typedef struct packed {
     logic        present;
     logic        service;          // an 802.1ad service tag, else an 802.1Q tag
@@ -59,6 +59,7 @@ package frame_pkg;
     ip_addr_t    dst;
     logic [5:0]  dscp;
     logic [1:0]  ecn;
+    logic [15:0] total_length;     // IPv4
     logic [7:0]  hop_limit;        // IPv4: TTL
     logic [7:0]  protocol;
     fragment_t   fragment;

@@ -2,7 +2,7 @@
 
 // Computes the ICRC of frames (IBTA annex A17.3.3) and inserts it where the frame has zeros. One beat a cycle, no bubble. Every beat leaves
 // at least LATENCY cycles after it arrived, so that no frame is interrupted by the wait for its ICRC. Holds 32 or 33 beats when `out`
-// stalls, then stalls `in`. `out` and `in.tready` are registered. A beat with tuser keeps it, and its part of the ICRC is inverted: the
+// stalls, then stalls `in`. `in.tready` is registered, `out` is not: whoever comes next has a register. A beat with tuser keeps it, and its part of the ICRC is inverted: the
 // frame is invalid for a receiver that checks either.
 module icrc_insert
   import crc32_pkg::*;
@@ -14,7 +14,9 @@ module icrc_insert
     axis_if.sink                       in,
     input logic                        icrc_here,  // the ICRC begins in this beat
     input logic [$clog2(DATA_W/8)-1:0] icrc_lane,  // at this byte: 2 modulo 4, always the case after 14 bytes of Ethernet header
-    axis_if.source                     out
+    input logic                        icrc_frame, // with each beat: its frame has an ICRC,
+    axis_if.source                     out,
+    output logic                       out_icrc_frame // likewise
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned LANE_W = $clog2(BYTES);
@@ -30,6 +32,7 @@ module icrc_insert
   typedef logic [PTR_W:0] ptr_t;
 
   typedef struct packed {
+    logic              icrc_frame;
     logic              icrc_here;
     group_t            group;  // the ICRC begins at byte 4 * group + 2
     logic              last;
@@ -46,10 +49,10 @@ module icrc_insert
   beat_t came, beat;
   group_t group;
   wire   take = in.tvalid && in.tready;
-  logic  fire;  // a beat moves to the output register
+  logic  fire;  // a beat leaves
 
   assign group = icrc_lane[LANE_W-1:2];
-  assign came  = '{icrc_here: icrc_here, group: group, last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
+  assign came  = '{icrc_frame: icrc_frame, icrc_here: icrc_here, group: group, last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
 
   // Space for one beat after the one that may arrive in this cycle.
   logic  room_q;
@@ -114,9 +117,7 @@ module icrc_insert
   end
 
   // ---- insert: little-endian, each byte of the ICRC has a fixed position in every group of four bytes ----
-  beat_t  out_q;
   crc32_t icrc;
-  logic   out_valid_q;
   logic   rest_q;  // the ICRC's upper half follows, at byte 0
   logic [DATA_W-1:0] inserted;
   assign icrc = icrcs[icrc_read_q[PTR_W-1:0]] ^ {32{beat.bad}};
@@ -129,28 +130,20 @@ module icrc_insert
     assign inserted[g*32+:32] = beat.data[g*32+:32] | {icrc[15:0] & {16{low}}, icrc[31:16] & {16{high}}};
   end
 
-  assign fire      = tokens_q != '0 && (!out_valid_q || out.tready);
+  assign fire      = out.tvalid && out.tready;
   assign icrc_used = fire && (rest_q || (beat.icrc_here && !splits));
 
   always_ff @(posedge clk) begin
-    if (fire) begin
-      out_q <= beat;
-      out_q.data <= inserted;
-    end
-    if (rst) begin
-      out_valid_q <= 1'b0;
-      rest_q      <= 1'b0;
-    end else begin
-      if (!out_valid_q || out.tready) out_valid_q <= fire;
-      if (fire) rest_q <= splits;
-    end
+    if (rst) rest_q <= 1'b0;
+    else if (fire) rest_q <= splits;
   end
 
-  assign out.tvalid = out_valid_q;
-  assign out.tdata  = out_q.data;
-  assign out.tkeep  = out_q.keep;
-  assign out.tlast  = out_q.last;
-  assign out.tuser  = out_q.bad;
+  assign out.tvalid = tokens_q != '0;
+  assign out.tdata  = inserted;
+  assign out.tkeep  = beat.keep;
+  assign out.tlast  = beat.last;
+  assign out.tuser  = beat.bad;
+  assign out_icrc_frame = beat.icrc_frame;
 
   always_ff @(posedge clk)
     if (!rst) begin

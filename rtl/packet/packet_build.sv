@@ -19,6 +19,7 @@ module packet_build
     axis_if.source                    out,
     output logic                      icrc_here,
     output logic [$clog2(DATA_W/8)-1:0] icrc_lane,
+    output logic                      icrc_frame, // with each beat: its frame has an ICRC
     output packet_events_t            events      // the transmit part
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -133,6 +134,7 @@ module packet_build
   assign out.tuser  = spoiled_q || spoils;
   assign icrc_here  = plan_q.icrc && index_q == plan_q.icrc_index;
   assign icrc_lane  = plan_q.icrc_lane;
+  assign icrc_frame = plan_q.icrc;
 
   assign payload.tready = plan_valid_q && wants_payload_q && out.tready;
   assign plan_done = fire && is_last_q;

@@ -4,8 +4,8 @@
 // need only headers. No other unit of the receive side uses offsets in a frame. The headers are collected from the first beats as they pass
 // and read together, as structs.
 //
-// Limits, all decided here: headers are read in untagged frames and behind IPv4 headers without options only. icrc_state, which processes
-// the beats before the frame is classified, relies on that: CLASS_ROCE has no other layout.
+// Limits, all decided here: headers are read in frames without a tag, or whose tag vlan_remove took, and behind IPv4 headers without
+// options only. icrc_state, which processes the beats before the frame is classified, relies on that: CLASS_ROCE has no other layout.
 //
 // One beat a cycle, never stalls, gaps between beats are allowed. `headers` is valid in the cycle after the frame's last beat. `verdict`
 // belongs to the frame of the beat received 3 cycles ago, if that beat is the one that contains byte 42 or a later one; it is undefined for
@@ -24,6 +24,8 @@ module packet_parser
     input  logic               in_valid,
     input  logic [INDEX_W-1:0] in_index,     // of the beat in its frame
     input  logic [DATA_W-1:0]  in_data,
+    input  logic               in_foreign,   // from the beat with byte 15 on: not of the device's VLAN
+    input  vlan_t              in_tag,       // likewise: the tag that was removed
     output headers_t           headers,
     output parsed_t            verdict,
     output checks_t            checks        // one cycle behind `verdict`
@@ -34,10 +36,15 @@ module packet_parser
 
   // ---- collect: byte 0 of the frame in the most significant byte ----
   logic [WINDOW_BEATS*BYTES-1:0][7:0] gathered_q;
-  logic decide_q;
+  logic decide_q, foreign_q;
+  vlan_t removed_q;
 
   always_ff @(posedge clk) begin
     decide_q <= in_valid && in_index == INDEX_W'(DECISION);
+    if (in_valid && in_index == INDEX_W'(DECISION)) begin
+      foreign_q <= in_foreign;
+      removed_q <= in_tag;
+    end
     for (int unsigned beat = 0; beat < WINDOW_BEATS; beat++)
       if (in_valid && in_index == INDEX_W'(beat))
         for (int unsigned lane = 0; lane < BYTES; lane++)
@@ -114,7 +121,8 @@ module packet_parser
         src: roce.eth.src,
         group: roce.eth.dst[MAC_GROUP_BIT],
         broadcast: roce.eth.dst == MAC_BROADCAST,
-        vlan: '{present: has_tag, service: roce.eth.ethertype == ETHERTYPE_STAG, pcp: tag.tag.pcp, dei: tag.tag.dei,
+        vlan: removed_q.present && !has_tag ? removed_q
+            : '{present: has_tag, service: roce.eth.ethertype == ETHERTYPE_STAG, pcp: tag.tag.pcp, dei: tag.tag.dei,
                 vid: tag.tag.vid}
     };
     headers.l3 = '{
@@ -123,6 +131,7 @@ module packet_parser
         dst: ip_mapped(roce.ipv4.dst),
         dscp: roce.ipv4.dscp,
         ecn: roce.ipv4.ecn,
+        total_length: roce.ipv4.total_length,
         hop_limit: roce.ipv4.ttl,
         protocol: roce.ipv4.protocol,
         fragment: '{identification: roce.ipv4.identification, reserved: roce.ipv4.flag_reserved, df: roce.ipv4.flag_df,
@@ -155,7 +164,7 @@ module packet_parser
     logic        to_group;       // to a group,
     logic        to_all;         // to all stations
     logic        to_mdns;        // to the group of mDNS
-    logic        has_tag;
+    logic        has_tag;        // or should have one
     logic        ipv4;
     logic        ipv6;
     logic        arp;
@@ -169,6 +178,8 @@ module packet_parser
     logic        mdns;           // to the port of the mDNS responder, which works
     logic        icmp;
     logic        icmp_echo;
+    logic        icmp_unreachable;
+    logic        icmp_too_big;
     logic        tcp;
     logic        udp;
     logic        udp_length_ok;
@@ -198,8 +209,8 @@ module packet_parser
           to_group: local_addr.enable && roce.eth.dst[MAC_GROUP_BIT],
           to_all: roce.eth.dst == MAC_BROADCAST,
           to_mdns: roce.eth.dst == MDNS_MAC,
-          has_tag: has_tag,
-          ipv4: roce.eth.ethertype == ETHERTYPE_IPV4,
+          has_tag: has_tag || foreign_q,
+          ipv4: roce.eth.ethertype == ETHERTYPE_IPV4 && !foreign_q,   // the checks of IPv4 are for what is read
           ipv6: roce.eth.ethertype == ETHERTYPE_IPV6,
           arp: is_arp,
           arp_ok: arp.arp.htype == ARP_HTYPE_ETHERNET && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6
@@ -215,6 +226,8 @@ module packet_parser
           mdns: local_addr.mdns && roce.udp.dst_port == MDNS_PORT,
           icmp: roce.ipv4.protocol == IPPROTO_ICMP,
           icmp_echo: icmp.echo.icmp_type == ICMP_ECHO_REQUEST && icmp.echo.code == '0,
+          icmp_unreachable: icmp.echo.icmp_type == ICMP_UNREACHABLE,
+          icmp_too_big: icmp.echo.code == ICMP_TOO_BIG,
           tcp: roce.ipv4.protocol == IPPROTO_TCP,
           udp: roce.ipv4.protocol == IPPROTO_UDP,
           udp_length_ok: roce.ipv4.total_length == roce.udp.length + 16'(IPV4_HDR_BYTES)
@@ -258,7 +271,9 @@ module packet_parser
     else if (looked_q.fragment) drop = DROP_IPV4_FRAGMENT;
     else if (looked_q.icmp) begin
       cls = CLASS_ICMP;
-      if (!looked_q.icmp_echo) drop = DROP_ICMP;
+      // Nothing depends on what such a message says, so it is not checked any further (RFC 5927).
+      if (looked_q.icmp_unreachable) drop = looked_q.icmp_too_big ? DROP_ICMP_TOO_BIG : DROP_ICMP_UNREACHABLE;
+      else if (!looked_q.icmp_echo) drop = DROP_ICMP;
     end
     else if (looked_q.tcp) cls = CLASS_TCP;
     else if (!looked_q.udp) cls = CLASS_IP;

@@ -102,6 +102,12 @@ package packet_pkg;
   localparam logic [7:0] ICMP_ECHO_REPLY = 8'd0;
   localparam logic [7:0] ICMP_ECHO_REQUEST = 8'd8;
 
+  // ---- ICMP destination unreachable (RFC 792, RFC 1191) ----
+  localparam logic [7:0] ICMP_UNREACHABLE = 8'd3;
+  localparam logic [7:0] ICMP_PROTOCOL_UNREACHABLE = 8'd2;  // codes
+  localparam logic [7:0] ICMP_PORT_UNREACHABLE = 8'd3;
+  localparam logic [7:0] ICMP_TOO_BIG = 8'd4;               // fragmentation needed
+
   // ---- UDP (RFC 768) ----
   typedef struct packed {
     logic [15:0] src_port;
@@ -227,7 +233,7 @@ package packet_pkg;
     logic drop_oversize;          // longer than the frame store accepts
     logic drop_not_ours;          // Ethernet or IPv4 destination of another station
     logic drop_group;             // to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS
-    logic drop_vlan;              // with a VLAN tag
+    logic drop_vlan;              // with a VLAN tag; with a VLAN of the device: not of that VLAN
     logic drop_ipv6;
     logic drop_ethertype;         // any other
     logic drop_ipv4_header;       // version, options, checksum, length
@@ -237,13 +243,27 @@ package packet_pkg;
     logic drop_udp_length;
     logic drop_udp_checksum;
     logic drop_udp_port;          // no protocol or service listens on the port, or the source of a packet to a service is not one host
-    logic drop_icmp;              // checksum, or an unsupported type
+    logic drop_icmp;              // checksum, or any other type
     logic drop_icmp_rate;         // an echo request, after earlier ones had stalled other frames for too long
     logic drop_arp;               // malformed
     logic drop_arp_overflow;      // arrived faster than ARP frames can be processed
     logic drop_icrc;
     logic drop_roce_opcode;       // unknown opcode: the length of its headers is not known
+    logic drop_icmp_unreachable;  // ICMP destination unreachable: has no effect
+    logic drop_icmp_too_big;      // ICMP fragmentation needed: has no effect
+    logic rx_pause;               // PAUSE frames
+    logic rx_pfc;                 // PFC frames
+    logic stopped_roce;           // cycles in which RoCE frames were stopped by such frames
+    logic stopped_other;          // cycles in which other frames were
+    logic pause_ignored;          // a pause lasted too long, and was ignored from then on
   } packet_events_t;
+
+  // A packet to this host for which it has no protocol, or nobody at the port: what the sender may be told about it (RFC 1122, 3.2.2.1).
+  typedef struct packed {
+    mac_t        mac;             // of the sender, or its router
+    ipv4_hdr_t   ipv4;
+    logic [63:0] first;           // bytes behind the IPv4 header
+  } unwanted_t;
 
   // The frame has a unicast source: answers may be sent to it (RFC 1122, 3.2.1.3).
   function automatic logic one_host(mac_t mac, ipv4_addr_t ip);

@@ -4,6 +4,9 @@
 // frames are sent on `frame` and `payload`, UDP to a port of a service on `service_frame` and `service_payload`; ARP and echo requests are
 // answered here; classes whose protocol the device does not implement are dropped and counted, each by a counter of its own.
 //
+// At its two ends are the units of the link: pause_control, which stops senders as the neighbour asks, and vlan_remove and vlan_insert (in
+// packet_tx), so that nothing in between knows of a VLAN.
+//
 // One beat a cycle each way. `frame` and `payload` follow one cycle after those of packet_rx. When `frame` or `payload` stalls, all later
 // frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames never
 // stall other frames: they have a queue of their own, and are dropped when it is full. The services take or drop as well. Echo requests may stall other frames for a small
@@ -11,18 +14,21 @@
 module packet_plane
   import packet_pkg::*;
   import frame_pkg::*;
+  import link_pkg::*;
   import services_pkg::*;
   import time_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned MAX_FRAME = 4224,         // bytes without FCS
     parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
-    parameter int unsigned USERS = 1                 // protocols that send
+    parameter int unsigned USERS = 1,                // protocols that send,
+    parameter int unsigned ROCE_USERS = 1            // the first of them: RoCE
 ) (
     input  logic           clk,
     input  logic           rst,
     input  time_t          now,
     input  local_addr_t    local_addr,
+    input  link_settings_t link,
     axis_if.sink           rx,                       // from the MAC
     axis_if.source         tx,                       // to the MAC
     stream_if.source       frame,                    // frame_rx_t of CLASS_ROCE
@@ -37,6 +43,8 @@ module packet_plane
     stream_if.sink         arp_claim,                // arp_claim_t
     input  arp_watch_t     arp_watch,
     output logic           arp_conflict,             // pulse: another host has the address of arp_watch
+    output logic           unwanted_valid,           // pulse: a packet was dropped, and its sender may be told
+    output unwanted_t      unwanted,
     output packet_events_t events,
     output logic           idle
 );
@@ -68,8 +76,25 @@ module packet_plane
   logic arp_overflow;
   logic rx_idle, tx_idle, arp_idle, echo_idle, route_idle;
 
+  // ---- the link: what the switch asks for, and the device's VLAN ----
+  axis_if #(.DATA_W(DATA_W)) untagged ();
+  logic  stop_roce, stop_other, rx_pause, rx_pfc, pause_ignored, pause_idle;
+  logic  foreign, untagged_idle;
+  vlan_t tag;
+
+  pause_control #(.DATA_W(DATA_W), .CLOCK_HZ(CLOCK_HZ)) pauses (
+      .clk, .rst, .settings(link.flow), .priorities(link.priorities),
+      .in_valid(rx.tvalid), .in_last(rx.tlast), .in_bad(rx.tuser), .in_keep(rx.tkeep), .in_data(rx.tdata),
+      .stop_roce, .stop_other, .rx_pause, .rx_pfc, .ignored(pause_ignored), .idle(pause_idle)
+  );
+
+  vlan_remove #(.DATA_W(DATA_W)) untag (
+      .clk, .rst, .settings(link.vlan), .in(rx), .out(untagged), .foreign, .tag, .idle(untagged_idle)
+  );
+
   packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME)) receive (
-      .clk, .rst, .local_addr, .rx, .frame(rx_frame), .payload(rx_payload), .events(rx_events), .idle(rx_idle)
+      .clk, .rst, .local_addr, .rx(untagged), .foreign, .tag,
+      .frame(rx_frame), .payload(rx_payload), .events(rx_events), .idle(rx_idle)
   );
 
   // ---- route each frame by its class, and its payload after it ----
@@ -182,6 +207,33 @@ module packet_plane
   end
   always_ff @(posedge clk) if (!rst && taker[TO_DROP].valid) assert (route_events != '0);  // every drop is counted
 
+  // ICMP errors are never about packets of several hosts or to several (RFC 1122, 3.2.2.1); fragments and ICMP do not come here.
+  l3_t dropped_ip;
+  assign dropped_ip = dropped.frame.headers.l3;
+  assign unwanted_valid = taker[TO_DROP].valid && dropped.frame.cls inside {CLASS_UDP, CLASS_TCP, CLASS_IP}
+                          && dropped.frame.headers.one_host && !dropped.frame.headers.l2.group;
+  assign unwanted = '{
+      mac: dropped.frame.headers.l2.src,
+      ipv4: '{
+          version: 4'd4,
+          ihl: 4'd5,
+          dscp: dropped_ip.dscp,
+          ecn: dropped_ip.ecn,
+          total_length: dropped_ip.total_length,
+          identification: dropped_ip.fragment.identification,
+          flag_reserved: dropped_ip.fragment.reserved,
+          flag_df: dropped_ip.fragment.df,
+          flag_mf: dropped_ip.fragment.mf,
+          fragment_offset: dropped_ip.fragment.offset,
+          ttl: dropped_ip.hop_limit,
+          protocol: dropped_ip.protocol,
+          header_checksum: dropped_ip.header_checksum,
+          src: ipv4_of(dropped_ip.src),
+          dst: ipv4_of(dropped_ip.dst)
+      },
+      first: dropped.frame.headers.l4.roce.udp   // whatever it is: the 8 bytes behind the IPv4 header
+  };
+
   // ---- answer ----
   localparam int unsigned SENDERS = USERS + 2;
   localparam int unsigned ARP = USERS;
@@ -240,10 +292,29 @@ module packet_plane
     assign user_tx_payload[i].tready = send_payload[i].tready;
   end
 
+  axis_if #(.DATA_W(DATA_W)) sent ();
+  localparam logic [SENDERS-1:0] ROCE = SENDERS'((1 << ROCE_USERS) - 1);
+
   packet_tx #(.DATA_W(DATA_W), .N(SENDERS)) transmit (
-      .clk, .rst, .frame(send), .payload(send_payload), .tx, .events(tx_events), .idle(tx_idle)
+      .clk, .rst, .vlan(link.vlan), .priorities(link.priorities),
+      .stop(({SENDERS{stop_roce}} & ROCE) | ({SENDERS{stop_other}} & ~ROCE)),
+      .frame(send), .payload(send_payload), .tx(sent), .events(tx_events), .idle(tx_idle)
   );
 
-  assign events = rx_events | tx_events | route_events;
-  assign idle = rx_idle && tx_idle && arp_idle && echo_idle && route_idle && !aligned.tvalid;
+  // Where all is stopped, also what was taken already.
+  axis_gate gate (.clk, .rst, .stop(stop_roce && stop_other), .in(sent), .out(tx));
+
+  packet_events_t link_events;
+  always_comb begin
+    link_events = '0;
+    link_events.rx_pause      = rx_pause;
+    link_events.rx_pfc        = rx_pfc;
+    link_events.stopped_roce  = stop_roce;
+    link_events.stopped_other = stop_other;
+    link_events.pause_ignored = pause_ignored;
+  end
+
+  assign events = rx_events | tx_events | route_events | link_events;
+  assign idle = pause_idle && untagged_idle
+                && rx_idle && tx_idle && arp_idle && echo_idle && route_idle && !aligned.tvalid;
 endmodule

@@ -20,6 +20,8 @@ module packet_rx
     input  logic           rst,
     input  local_addr_t    local_addr,
     axis_if.sink           rx,
+    input  logic           foreign,  // with `rx`, from the beat with byte 15 of a frame on: it is not of the device's VLAN
+    input  vlan_t          tag,      // likewise: the tag that was removed
     stream_if.source       frame,    // frame_rx_t
     axis_if.source         payload,  // of each frame that has one, in the same order
     output packet_events_t events,   // the receive part
@@ -99,7 +101,7 @@ module packet_rx
 
   packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W)) parser (
       .clk, .local_addr,
-      .in_valid(take), .in_index(index_q), .in_data(rx.tdata),
+      .in_valid(take), .in_index(index_q), .in_data(rx.tdata), .in_foreign(foreign), .in_tag(tag),
       .headers, .verdict(parsed), .checks
   );
 
@@ -354,6 +356,8 @@ module packet_rx
         DROP_ARP:           events.drop_arp = 1'b1;
         DROP_ICRC:          events.drop_icrc = 1'b1;
         DROP_ROCE_OPCODE:   events.drop_roce_opcode = 1'b1;
+        DROP_ICMP_UNREACHABLE: events.drop_icmp_unreachable = 1'b1;
+        DROP_ICMP_TOO_BIG:  events.drop_icmp_too_big = 1'b1;
         default:            ;
       endcase
     end

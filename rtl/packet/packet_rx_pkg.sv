@@ -22,7 +22,9 @@ package packet_rx_pkg;
     DROP_ICMP,
     DROP_ARP,
     DROP_ICRC,
-    DROP_ROCE_OPCODE
+    DROP_ROCE_OPCODE,
+    DROP_ICMP_UNREACHABLE,
+    DROP_ICMP_TOO_BIG
   } drop_e;
 
   // The positions of a payload: the start of the frame, or after headers. Few positions, which keeps shifters small.

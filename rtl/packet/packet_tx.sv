@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Transmit side of the packet plane: takes frames from N protocols round robin, joins header and payload, pads, adds the ICRC where
-// requested and sends them to the MAC.
+// requested, tags them if the device is in a VLAN, and sends them to the MAC.
 //
 // One beat a cycle on `tx` with no bubble between frames while the inputs keep up. 7 cycles from `frame` to the first beat, 6 below 256
 // bits. `tx` is registered. A protocol that stalls within a payload stalls the others; one that has nothing to send does not. When `tx`
@@ -9,12 +9,16 @@
 // accepts it.
 module packet_tx
   import packet_pkg::*;
+  import link_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned N = 2
 ) (
     input  logic           clk,
     input  logic           rst,
+    input  vlan_settings_t vlan,
+    input  priorities_t    priorities,  // RoCE: frames with an ICRC
+    input  logic [N-1:0]   stop,        // no frame of this protocol is taken; what was taken leaves
     stream_if.sink         frame[N],    // frame_tx_t
     axis_if.sink           payload[N],  // of each frame that has one, in the same order
     axis_if.source         tx,
@@ -54,7 +58,7 @@ module packet_tx
   for (genvar i = 0; i < N; i++) begin : g_request
     frame_tx_t offered;
     assign offered          = frame[i].data;
-    assign request[i].valid = frame[i].valid;
+    assign request[i].valid = frame[i].valid && !stop[i];
     assign request[i].data  = offered;
     assign frame[i].ready   = request[i].ready;
     assign taken[i]         = frame[i].valid && frame[i].ready;
@@ -137,15 +141,21 @@ module packet_tx
   assign rotated.tlast  = rotated_last_q;
   assign rotated.tuser  = rotated_user_q;
 
-  // ---- build, then the ICRC ----
+  // ---- build, then the ICRC, then the tag of a VLAN ----
   axis_if #(.DATA_W(DATA_W)) built ();
-  logic icrc_here;
+  axis_if #(.DATA_W(DATA_W)) complete ();
+  logic icrc_here, icrc_frame, complete_roce;
   logic [$clog2(BYTES)-1:0] icrc_lane;
 
   packet_build #(.DATA_W(DATA_W)) build (
-      .clk, .rst, .frame(job), .payload(rotated), .out(built), .icrc_here, .icrc_lane, .events
+      .clk, .rst, .frame(job), .payload(rotated), .out(built), .icrc_here, .icrc_lane, .icrc_frame, .events
   );
-  icrc_insert #(.DATA_W(DATA_W)) insert (.clk, .rst, .in(built), .icrc_here, .icrc_lane, .out(tx));
+  icrc_insert #(.DATA_W(DATA_W)) insert (
+      .clk, .rst, .in(built), .icrc_here, .icrc_lane, .icrc_frame, .out(complete), .out_icrc_frame(complete_roce)
+  );
+  vlan_insert #(.DATA_W(DATA_W)) insert_tag (
+      .clk, .rst, .settings(vlan), .priorities, .roce(complete_roce), .in(complete), .out(tx)
+  );
 
   // ---- idle: every frame that was taken has left ----
   logic [7:0] frames_q;

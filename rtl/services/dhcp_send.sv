@@ -100,6 +100,7 @@ module dhcp_send
       port: PORT_SERVER,
       from_port: UDP_PORT_DHCP,
       ttl: TTL_ROUTED,
+      icmp: 1'b0,
       length: message_length_t'((32'(LAST) + 1) * 4)
   };
   assign response_words.valid = shown_q;

@@ -215,7 +215,7 @@ module ipbus
 
   assign response.valid = step_q == S_SEND;
   assign response.data  = '{
-      mac: from_q.mac, ip: from_q.ip, from_ip: own_ip, port: from_q.port, from_port: port, ttl: TTL_ROUTED, length: message_length_t'({length_q, 2'b00})
+      mac: from_q.mac, ip: from_q.ip, from_ip: own_ip, port: from_q.port, from_port: port, ttl: TTL_ROUTED, icmp: 1'b0, length: message_length_t'({length_q, 2'b00})
   };
   assign response_words.valid = out_valid_q;
   assign response_words.data  = '{last: out_last_q, data: fetched};

@@ -66,6 +66,7 @@ module mdns_send
       port: MDNS_PORT,
       from_port: MDNS_PORT,
       ttl: TTL_LINK,
+      icmp: 1'b0,
       length: message_length_t'(ANSWER_BYTES)
   };
   assign response_words.valid = word_valid_q;

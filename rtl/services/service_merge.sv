@@ -4,23 +4,25 @@
 // an offer to its record, a cycle between two messages. When the output stops, so do the services.
 module service_merge
   import services_pkg::*;
-(
+#(
+    parameter int unsigned N = SERVICES
+) (
     input logic      clk,
     input logic      rst,
-    stream_if.sink   from[SERVICES],         // service_tx_t
-    stream_if.sink   from_words[SERVICES],   // service_word_t
+    stream_if.sink   from[N],                // service_tx_t
+    stream_if.sink   from_words[N],          // service_word_t
     stream_if.source message,                // service_tx_t
     stream_if.source words                   // service_word_t
 );
-  typedef logic [SERVICES-1:0] set_t;
+  typedef logic [N-1:0] set_t;
   set_t valid, turn, owner_q;                // owner_q: whose message passes
   set_t record_valid, words_valid;
   logic told_q;                              // its record has passed
-  service_tx_t   record[SERVICES];
-  service_word_t word[SERVICES];
+  service_tx_t   record[N];
+  service_word_t word[N];
   wire busy = owner_q != '0;
 
-  for (genvar i = 0; i < SERVICES; i++) begin : g_from
+  for (genvar i = 0; i < N; i++) begin : g_from
     assign valid[i]            = from[i].valid;
     assign record[i]           = from[i].data;
     assign from[i].ready       = owner_q[i] && !told_q && message.ready;
@@ -29,14 +31,14 @@ module service_merge
     assign word[i]             = from_words[i].data;
     assign from_words[i].ready = owner_q[i] && told_q && words.ready;
   end
-  round_robin #(.N(SERVICES)) turns (.clk, .rst, .request(valid), .take(!busy), .grant(turn));
+  round_robin #(.N(N)) turns (.clk, .rst, .request(valid), .take(!busy), .grant(turn));
 
   service_tx_t   chosen;
   service_word_t passing;
   always_comb begin
     chosen  = '0;
     passing = '0;
-    for (int unsigned i = 0; i < SERVICES; i++) begin
+    for (int unsigned i = 0; i < N; i++) begin
       if (owner_q[i]) chosen |= record[i];
       if (owner_q[i]) passing |= word[i];
     end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Transmit side of the services: takes a message, a record and its 32-bit words, and sends it as a UDP datagram (RFC 768) in an IPv4 packet
-// (RFC 791) on Ethernet, through the transmit side of the packet plane.
+// Transmit side of the services: takes a message, a record and its 32-bit words, and sends it as a UDP datagram (RFC 768), or ICMP
+// message (RFC 792), in an IPv4 packet (RFC 791) on Ethernet, through the transmit side of the packet plane.
 //
 // A message is stored before its frame is offered, so that a slow service never holds up other senders: one word a cycle in, then one beat a
 // cycle out. The frame is offered 3 cycles after the last word, and not before 7 cycles after the record. The next message is taken when the
@@ -78,7 +78,10 @@ module service_send
   localparam logic [2:0] STEPS = 3'd6;
   // The words that are the same in every packet.
   localparam logic [16:0] CONSTANT_SUM = 17'h04500 + 17'h04000;
-  wire [16:0] ttl_sum = {1'b0, message.data.ttl, IPPROTO_UDP};
+  function automatic logic [7:0] protocol_of(logic icmp);
+    return icmp ? IPPROTO_ICMP : IPPROTO_UDP;
+  endfunction
+  wire [16:0] ttl_sum = {1'b0, message.data.ttl, protocol_of(message.data.icmp)};
 
   logic [15:0] added;
   always_comb
@@ -103,7 +106,7 @@ module service_send
       flag_mf: 1'b0,
       fragment_offset: '0,
       ttl: message_q.ttl,
-      protocol: IPPROTO_UDP,
+      protocol: protocol_of(message_q.icmp),
       header_checksum: ~sum_q[15:0],
       src: message_q.from_ip,
       dst: message_q.ip
@@ -112,7 +115,7 @@ module service_send
   assign header = '{
       eth: '{dst: message_q.mac, src: mac, ethertype: ETHERTYPE_IPV4},
       ipv4: ipv4,
-      udp: '{src_port: message_q.from_port, dst_port: message_q.port, length: udp_length_q, checksum: '0}
+      udp: '{src_port: message_q.from_port, dst_port: message_q.port, length: message_q.icmp ? '0 : udp_length_q, checksum: '0}
   };
   always_comb begin
     tx.data = '0;

@@ -40,6 +40,7 @@ package services_pkg;
     logic [15:0]     port;
     logic [15:0]     from_port;
     logic [7:0]      ttl;
+    logic            icmp;       // an ICMP message: type and code in place of `from_port`, its checksum in that of `port`
     message_length_t length;
   } service_tx_t;
 
@@ -85,5 +86,7 @@ package services_pkg;
     logic mdns_busy;              // mDNS: a query was dropped because another one was being read
     logic drop_mdns;              // mDNS: a query that is not well formed
     logic lldp_sent;              // LLDP: a frame was sent
+    logic unreachable_sent;       // ICMP: destination unreachable
+    logic unreachable_limited;    // ICMP: was not sent: too many in a short time
   } service_events_t;
 endpackage

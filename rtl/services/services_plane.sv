@@ -7,8 +7,8 @@
 //          │ who may                 │   └ cci_guard ── register bus
 //   ipbus_admission                  ├ address_service ┤
 //                                    │     └ the device's IPv4 address
-//                                    └ mdns_responder ─┘     └─── tx
-//                                                    lldp_sender ─┘
+//                                    └ mdns_responder ─┤     └─── tx
+//                      dropped packets ─ unreachable ──┘ lldp_sender ─┘
 //
 // A further service takes a place in service_e and service_ports_t: service_steer tells messages apart by `service` in their record, and
 // service_merge takes a message at a time. DHCP answers may use the whole store, as authorised clients of IPbus may: there are never more
@@ -37,6 +37,9 @@ module services_plane
     input  address_settings_t address_settings,
     output address_status_t address_status,
     input  discovery_settings_t discovery,
+    input  logic            icmp_errors,        // are sent about
+    input  logic            unwanted_valid,     // what the packet plane has dropped
+    input  unwanted_t       unwanted,
     input  cci_settings_t   settings,
     output service_ports_t  ports,              // where the services listen
     stream_if.sink          frame,              // frame_rx_t of CLASS_UDP to one of these
@@ -61,7 +64,7 @@ module services_plane
 
   logic            offered_valid, admitted, favoured, seen_authorised;
   logic            ipbus_admitted, ipbus_favoured, dhcp_admitted, mdns_admitted;
-  logic            tick, address_idle, mdns_idle;
+  logic            tick, address_idle, mdns_idle, icmp_idle;
   local_addr_t     addressed;
   service_e        judged_q;
   mdns_events_t    mdns_events;
@@ -73,8 +76,10 @@ module services_plane
   stream_if #(.T(service_word_t)) words ();
   stream_if #(.T(service_rx_t)) taken[SERVICES] ();
   stream_if #(.T(service_word_t)) taken_words[SERVICES] ();
-  stream_if #(.T(service_tx_t)) answer[SERVICES] ();
-  stream_if #(.T(service_word_t)) answer_words[SERVICES] ();
+  localparam int unsigned ANSWERS = SERVICES + 1;
+  localparam int unsigned UNREACHABLE = SERVICES;
+  stream_if #(.T(service_tx_t)) answer[ANSWERS] ();
+  stream_if #(.T(service_word_t)) answer_words[ANSWERS] ();
   stream_if #(.T(service_tx_t)) response ();
   stream_if #(.T(service_word_t)) response_words ();
   stream_if #(.T(frame_tx_t)) datagram ();
@@ -97,7 +102,7 @@ module services_plane
     endcase
 
   service_steer steer (.clk, .rst, .message, .words, .to(taken), .to_words(taken_words));
-  service_merge merge (.clk, .rst, .from(answer), .from_words(answer_words), .message(response), .words(response_words));
+  service_merge #(.N(ANSWERS)) merge (.clk, .rst, .from(answer), .from_words(answer_words), .message(response), .words(response_words));
 
   address_service #(.CLOCK_HZ(CLOCK_HZ)) addresses (
       .clk, .rst, .now, .enable, .mac, .settings(address_settings), .local_addr(addressed), .status(address_status), .tick,
@@ -117,6 +122,11 @@ module services_plane
       .offered_valid(offered_valid && offered.service == SERVICE_MDNS), .offered, .offered_first, .admitted(mdns_admitted),
       .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
       .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
+  );
+
+  unreachable icmp (
+      .clk, .rst, .tick, .enable(icmp_errors), .local_addr, .unwanted_valid, .unwanted, .message(answer[UNREACHABLE]),
+      .words(answer_words[UNREACHABLE]), .sent(other_events.unreachable_sent), .limited(other_events.unreachable_limited), .idle(icmp_idle)
   );
 
   ipbus_admission admission (
@@ -171,5 +181,5 @@ module services_plane
   assign other_events.drop_mdns       = mdns_events.drop_mdns;
   assign events = ipbus_events | other_events;
 
-  assign idle = receive_idle && ipbus_idle && send_idle && address_idle && mdns_idle && lldp_idle;
+  assign idle = receive_idle && ipbus_idle && send_idle && address_idle && mdns_idle && lldp_idle && icmp_idle;
 endmodule

@@ -25,6 +25,7 @@ module nacelle_shell
   import roce_counters_pkg::*;
   import device_pkg::*;
   import services_pkg::*;
+  import link_pkg::*;
   import address_pkg::*;
   import cci_pkg::*;
   import event_log_pkg::*;
@@ -94,6 +95,9 @@ module nacelle_shell
   address_settings_t address_settings;
   address_status_t address_status;
   discovery_settings_t discovery;
+  link_settings_t  link;
+  logic            icmp_errors, unwanted_valid;
+  unwanted_t       unwanted;
   withdrawal_t     withdrawal;
   logic            connections_closed, connections_abandoned;
 
@@ -136,6 +140,8 @@ module nacelle_shell
       .address_settings,
       .address_status,
       .discovery,
+      .link,
+      .icmp_errors,
       .local_addr,
       .device_id,
       .rpc_port,
@@ -202,7 +208,8 @@ module nacelle_shell
 
   stream_if #(.T(frame_rx_t)) frame ();
   axis_if #(.DATA_W(DATA_W)) payload ();
-  localparam int unsigned SENDERS = 3;           // the two of the transport, the services
+  localparam int unsigned ROCE_SENDERS = 2;      // those of the transport
+  localparam int unsigned SENDERS = ROCE_SENDERS + 1;  // and the services
   stream_if #(.T(frame_tx_t)) user_tx[SENDERS] ();
   axis_if #(.DATA_W(DATA_W)) user_tx_payload[SENDERS] ();
   stream_if #(.T(frame_rx_t)) service_frame ();
@@ -220,12 +227,14 @@ module nacelle_shell
       .DATA_W   (DATA_W),
       .MAX_FRAME(MAX_FRAME),
       .CLOCK_HZ (CLOCK_HZ),
-      .USERS    (SENDERS)
+      .USERS    (SENDERS),
+      .ROCE_USERS(ROCE_SENDERS)
   ) packet (
       .clk,
       .rst(plane_rst_q),
       .now(48'(now_q)),
       .local_addr,
+      .link,
       .rx,
       .tx,
       .frame,
@@ -240,6 +249,8 @@ module nacelle_shell
       .arp_claim,
       .arp_watch,
       .arp_conflict,
+      .unwanted_valid,
+      .unwanted,
       .events(packet_events),
       .idle(packet_idle)
   );
@@ -257,6 +268,9 @@ module nacelle_shell
       .address_settings,
       .address_status,
       .discovery,
+      .icmp_errors,
+      .unwanted_valid,
+      .unwanted,
       .settings(cci_settings),
       .ports(service_ports),
       .frame(service_frame),

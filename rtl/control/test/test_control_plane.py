@@ -199,6 +199,34 @@ async def discovery_is_on_until_it_is_switched_off(dut) -> None:
 
 
 @cocotb.test()
+async def the_link_is_as_its_registers_say(dut) -> None:
+    """Flow control on, for 100 Gb/s; no VLAN, no ICMP errors; and each field where it belongs."""
+    bus = await begin(dut)
+    link = struct("link_pkg::link_settings_t")
+    flow = {"pause": 1, "pfc": 1, "quanta_per_cycle": round(100e9 / 512 / PARAMS["CLOCK_HZ"] * 65536), "limit_ms": 200}
+    settings = {"flow": flow, "priorities": {"roce": 3, "other": 0}, "vlan": {"enable": 0, "untagged": 0, "vid": 1}}
+    assert await bus.get(0x140) == 3
+    assert int(dut.link.value) == link.pack(settings) and int(dut.icmp_errors.value) == 0
+    for address, value, part in (
+        (0x140, 2, {"flow": flow | {"pause": 0}}),
+        (0x140, 1, {"flow": flow | {"pfc": 0}}),
+        (0x140, 3, {}),
+        (0x144, 0x2ABCD, {"flow": flow | {"quanta_per_cycle": 0x2ABCD}}),
+        (0x144, flow["quanta_per_cycle"], {}),
+        (0x148, 0x3FE, {"flow": flow | {"limit_ms": 0x3FE}}),
+        (0x148, 200, {}),
+        (0x14C, 0x56, {"priorities": {"roce": 6, "other": 5}}),
+        (0x14C, 3, {}),
+        (0x150, 0x80010ABC, {"vlan": {"enable": 1, "untagged": 1, "vid": 0xABC}}),
+    ):
+        assert await bus.write(address, value) == AxiResp.OKAY
+        assert await bus.get(address) == value
+        assert int(dut.link.value) == link.pack(settings | part), hex(address)
+    await bus.write(0x154, 1)
+    assert int(dut.icmp_errors.value) == 1
+
+
+@cocotb.test()
 async def a_command_is_a_pulse(dut) -> None:
     bus = await begin(dut)
     settings = struct("address_pkg::address_settings_t")
@@ -415,6 +443,8 @@ def test_control_plane() -> None:
             "address_settings": Plain("output", "address_pkg::address_settings_t"),
             "address_status": Plain("input", "address_pkg::address_status_t"),
             "discovery": Plain("output", "services_pkg::discovery_settings_t"),
+            "link": Plain("output", "link_pkg::link_settings_t"),
+            "icmp_errors": Plain("output", "logic"),
             "local_addr": Plain("input", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
             "admission": AxilMaster(12),

@@ -97,6 +97,12 @@ def mdns(payload: bytes, **fields: object) -> bytes:
     return bytes(ethernet(str(values["eth"])) / header / UDP(sport=5353, dport=values["dport"]) / Raw(payload))
 
 
+def unreachable(code: int, mtu: int = 0) -> bytes:
+    """ICMP destination unreachable, about a RoCE packet of the device."""
+    about = IP(src=IP_ADDRESS, dst=PEER_IP) / UDP(sport=0xC000, dport=ROCE_PORT) / Raw(bytes(8))
+    return bytes(ethernet() / IP(src=PEER_IP, dst=IP_ADDRESS) / ICMP(type=3, code=code, nexthopmtu=mtu) / bytes(about)[:28])
+
+
 def ping(payload: bytes, type: int = 8, **ip: object) -> bytes:
     header = IP(**({"src": PEER_IP, "dst": IP_ADDRESS} | ip))
     return bytes(ethernet() / header / ICMP(type=type, id=7, seq=9) / Raw(payload))
@@ -127,6 +133,13 @@ def tagged(frame: bytes, vid: int | None = None, service: bool = False) -> bytes
     inner = Dot1Q(vlan=random.randrange(4096), type=read.type) / Raw(frame[14:])
     tags = Dot1AD(**tag, type=0x8100) / inner if service else Dot1Q(**tag, type=read.type) / Raw(frame[14:])
     return bytes(Ether(dst=read.dst, src=read.src) / tags)
+
+
+def with_tag(frame: bytes, vid: int, pcp: int = 0, dei: int = 0, service: bool = False) -> bytes:
+    """The same frame in a VLAN."""
+    plain = Ether(frame)
+    kind = Dot1AD if service else Dot1Q
+    return bytes(Ether(dst=plain.dst, src=plain.src) / kind(vlan=vid, prio=pcp, dei=dei, type=plain.type) / Raw(frame[14:]))
 
 
 def to(destination: str, frame: bytes) -> bytes:
@@ -252,6 +265,8 @@ def judge(
     is_roce = protocol == 17 and int.from_bytes(frame[36:38], "big") == ROCE_PORT
     header, behind = 42, 0
     if protocol == 1:
+        if frame[34] == 3:
+            return Judgement("drop_icmp_too_big" if frame[35] == 4 else "drop_icmp_unreachable")
         if frame[34:36] != b"\x08\x00":
             return Judgement("drop_icmp")
     elif protocol == 17 and (udp_length + 20 != total or udp_length < 8):

@@ -3,6 +3,7 @@
 
 import os
 import random
+from typing import Any
 
 import cocotb
 import packet_frames as frames
@@ -15,10 +16,11 @@ from nacelle_tb.record import FRAME_RX, headers, says
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import ICMP, IP
-from scapy.layers.l2 import ARP, Ether
+from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
 QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
+LINK, UNWANTED = "link_pkg::link_settings_t", "packet_pkg::unwanted_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 USERS = 2
@@ -51,11 +53,20 @@ class Bench:
 
     async def start(self) -> "Bench":
         self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr())
+        self.set_link()
         await start(self.dut)
         cocotb.start_soon(self._count())
         announcement = Ether(await self.tx.recv())
         assert announcement[ARP].pdst == frames.IP_ADDRESS
         return self
+
+    def set_link(self, vlan: dict[str, int] | None = None, **flow: int) -> None:
+        """Flow control and VLAN of the port."""
+        self.dut.link.value = struct(LINK).pack(
+            flow={"pause": 1, "pfc": 1, "quanta_per_cycle": 1 << 14, "limit_ms": 0} | flow,
+            priorities={"roce": 3, "other": 0},
+            vlan={"enable": 0, "untagged": 0, "vid": 1} | (vlan or {}),
+        )
 
     async def _count(self) -> None:
         events = struct(EVENTS)
@@ -317,15 +328,126 @@ async def an_echo_flood_does_not_hold_up_roce(dut) -> None:
     await bench.quiet()
 
 
+def roce_to_send(bench: Bench, payload: bytes) -> bytes:
+    """Gives the first user, which is RoCE, a frame to send. Returns it as it must be on the line."""
+    wire = frames.roce(payload, 0x0A)
+    header = wire[: len(wire) - len(payload) - 4]
+    bench.user[0].send(
+        hdr_length=len(header), payload_length=len(payload), icrc=1,
+        hdr=int.from_bytes(header.ljust(constant("packet_pkg::HDR_BYTES"), b"\0"), "big"),
+    )  # fmt: skip
+    bench.user_payload[0].send(payload)
+    return wire
+
+
+@cocotb.test()
+async def the_neighbour_stops_what_it_names(dut) -> None:
+    """PFC stops RoCE and lets an echo through, or the reverse; PAUSE stops both; all is sent in the end."""
+    bench = await Bench(dut).start()
+    group, ping = "01:80:c2:00:00:01", frames.ping(b"e" * 100)
+    quanta, cycles = 100, 400
+    for stopped in ("roce", "other", "all", "nothing"):
+        classes = {"roce": 1 << 3, "other": 1 << 0, "all": 0xFFFF, "nothing": 1 << 5}[stopped]
+        times = b"".join((quanta if classes >> n & 1 else 0).to_bytes(2, "big") for n in range(8))
+        body = b"\0\1" + quanta.to_bytes(2, "big") if stopped == "all" else b"\1\1" + classes.to_bytes(2, "big") + times
+        bench.rx.send(frames.to(group, frames.ethertype(0x8808, body.ljust(46, b"\0"))))
+        await bench.rx.drained()
+        await wait_cycles(dut, 6)
+        begin = bench.tx.cycle
+        roce = roce_to_send(bench, random.randbytes(64))
+        bench.rx.send(ping)
+        came = {}
+        for _ in range(2):
+            frame = await bench.tx.recv()
+            came["roce" if frame == roce else "other"] = bench.tx.cycle - begin
+            assert frame in (roce, echo_reply(ping))
+        for name, after in came.items():
+            assert (after > cycles - 20) == (stopped in (name, "all")), (stopped, came)
+            assert after < cycles + 150
+        await bench.quiet()
+        await wait_cycles(dut, ECHO_PAUSE * cycles)  # an echo request pays for its wait
+    counts = bench.counts
+    assert (counts["rx_pause"], counts["rx_pfc"], counts["drop_group"]) == (1, 3, 4)
+    assert all(2 * (cycles - 8) <= counts[f"stopped_{name}"] <= 2 * cycles + 8 for name in ("roce", "other"))
+    bench.set_link(pause=0, pfc=0)
+    bench.rx.send(frames.to(group, frames.ethertype(0x8808, b"\0\1\xff\xff".ljust(46, b"\0"))))
+    bench.rx.send(ping)
+    assert await bench.tx.recv(500) == echo_reply(ping)
+
+
+@cocotb.test()
+async def a_device_in_a_vlan(dut) -> None:
+    """Takes frames of its VLAN, and tags what it sends: RoCE by its priority, echo and ARP by the other."""
+    bench = Bench(dut)
+    vid = 0x123
+    await start(dut)
+    bench.set_link(vlan={"enable": 1, "vid": vid})
+    dut.local_addr.value = struct(LOCAL).pack(frames.local_addr())
+    cocotb.start_soon(bench._count())
+    announcement = Ether(await bench.tx.recv())
+    assert announcement[ARP].pdst == frames.IP_ADDRESS
+    for untagged in (0, 1):
+        bench.set_link(vlan={"enable": 1, "vid": vid, "untagged": untagged})
+        await wait_cycles(dut, 4)
+        before = dict(bench.counts)
+        ping = frames.ping(random.randbytes(70))
+        good = frames.roce(random.randbytes(100), 0x0A)
+        for tagged in (frames.with_tag(ping, vid + 1), ping, frames.with_tag(ping, 0, 4), frames.with_tag(ping, vid, service=True)):
+            bench.rx.send(tagged)
+        bench.rx.send(frames.with_tag(frames.ethernet_padded(frames.arp()), vid))
+        bench.rx.send(frames.with_tag(good, vid, 3))
+        wanted = [frames.with_tag(echo_reply(ping), vid)] * 2 * untagged
+        for frame in wanted:
+            assert await bench.tx.recv() == frame
+        reply = Ether(await bench.tx.recv())
+        assert reply[Dot1Q].vlan == vid and reply[Dot1Q].prio == 0 and reply[ARP].op == 2
+        got = await bench.frame.recv()
+        assert got.headers.l2.vlan.vid == vid and says(got.headers.l3, headers("ROCE", good)["l3"])
+        assert await bench.payload.recv() == frames.judge(good).payload
+        sent = roce_to_send(bench, random.randbytes(200))
+        assert await bench.tx.recv() == frames.with_tag(sent, vid, 3)
+        await bench.quiet()
+        assert bench.counts["drop_vlan"] - before.get("drop_vlan", 0) == 4 - 2 * untagged
+
+
+@cocotb.test()
+async def whose_senders_may_be_told(dut) -> None:
+    """What nobody takes is shown, with its header as it came; what is no single host's is not."""
+    bench = await Bench(dut).start()
+    shown: list[Any] = []
+
+    async def watch() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.unwanted_valid.value):
+                shown.append(struct(UNWANTED).unpack(int(dut.unwanted.value)))
+
+    cocotb.start_soon(watch())
+    told = [frames.udp(b"x" * 50, dport=9), frames.tcp(b"abc"), frames.other_ip(b"12345678"), frames.udp(b"", dport=7)]
+    silent = [frames.udp(b"x", dport=9, src=source) for source in ("255.255.255.255", "224.0.0.1", "0.0.0.0")]
+    silent += [frames.to("01:00:5e:00:00:01", told[0]), frames.to("ff:ff:ff:ff:ff:ff", told[1]), frames.ping(b"", type=3)]
+    silent += [frames.ping(b"x"), frames.udp(b"x", dport=SERVICE_PORT), frames.roce(b"x" * 8), frames.ipv6(b"x")]
+    for frame in [*told, *silent]:
+        bench.rx.send(frames.ethernet_padded(frame))
+    await bench.rx.drained()
+    await wait_cycles(dut, 200)
+    assert len(shown) == len(told)
+    for frame, got in zip(told, shown, strict=True):
+        assert got.mac == int.from_bytes(frame[6:12], "big")
+        assert struct("packet_pkg::ipv4_hdr_t").pack(got.ipv4) == int.from_bytes(frame[14:34], "big")
+        assert got.first == int.from_bytes(frame[34:42], "big")
+
+
 @pytest.mark.parametrize("width", [64, 512])
 def test_packet_plane(width: int) -> None:
     run(
         "packet_plane",
         __file__,
-        params={"DATA_W": width, "USERS": USERS},
+        params={"DATA_W": width, "USERS": USERS, "ROCE_USERS": 1},
         ports={
             "now": Clock(),
             "local_addr": Plain("input", LOCAL),
+            "link": Plain("input", LINK),
             "rx": AxisSinkPort(width),
             "tx": AxisSourcePort(width),
             "frame": Source(RX),
@@ -340,6 +462,8 @@ def test_packet_plane(width: int) -> None:
             "arp_claim": Sink("packet_pkg::arp_claim_t"),
             "arp_watch": Plain("input", "packet_pkg::arp_watch_t"),
             "arp_conflict": Plain("output", "logic"),
+            "unwanted_valid": Plain("output", "logic"),
+            "unwanted": Plain("output", UNWANTED),
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),
         },

@@ -37,6 +37,7 @@ class Bench:
         self._events = struct(EVENTS)
 
     async def start(self) -> "Bench":
+        self.dut.foreign.value = self.dut.tag.value = 0
         self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr(**self.local))
         await start(self.dut)
         await wait_cycles(self.dut, 3)
@@ -180,6 +181,8 @@ def bad_frames() -> dict[str, list[tuple[bytes, bool]]]:
         ],
         "drop_udp_checksum": [(bytes(udp), False), (bytes(roce_checksum), False)],
         "drop_icmp": [(bytes(echo), False), (frames.ping(b"abc", type=0), False), (frames.ping(b"abc", type=13), False)],
+        "drop_icmp_unreachable": [(frames.unreachable(code), False) for code in (0, 1, 2, 3, 5, 13)],
+        "drop_icmp_too_big": [(frames.unreachable(4), False)],
         "drop_arp": [(bytes(arp), False), (frames.arp(op=3), False), (frames.arp(hwsrc="ff:ff:ff:ff:ff:ff"), False)],
         "drop_icrc": [(bytes(flip), False), (frames.roce(b"abc")[:-4] + bytes(4), False)],
         "drop_roce_opcode": [(frames.roce(b"abc", 0x60, extension=b""), False)],
@@ -362,6 +365,29 @@ async def a_store_without_room_for_its_payload_drops_the_frame(dut) -> None:
 
 
 @cocotb.test()
+async def frames_of_another_vlan(dut) -> None:
+    """A frame that is not of the device's VLAN has the class of tagged ones; the tag that was removed is in the record."""
+    bench = await Bench(dut).start()
+    layout = struct("frame_pkg::vlan_t")
+    for foreign in (1, 0, 1, 0):
+        dut.foreign.value = foreign
+        dut.tag.value = 0 if foreign else layout.pack(present=1, service=0, pcp=5, dei=1, vid=0x123)
+        sent = [frames.roce(b"x" * 40, 0x0A), frames.ethernet_padded(frames.ping(b"abc")), frames.ethernet_padded(frames.arp())]
+        for frame in sent:
+            bench.rx.send(frame)
+        await bench.rx.drained()
+        await wait_cycles(dut, 60)
+        assert len(bench.frame.received) == len(sent)
+        for cls in ("ROCE", "ICMP", "ARP"):
+            got = bench.frame.received.popleft()
+            assert got.cls == constant(f"frame_pkg::CLASS_{'VLAN' if foreign else cls}")
+            vlan = got.headers.l2.vlan
+            if not foreign:
+                assert (vlan.present, vlan.service, vlan.pcp, vlan.dei, vlan.vid) == (1, 0, 5, 1, 0x123)
+        bench.payload.packets.clear()
+
+
+@cocotb.test()
 async def a_frame_that_began_in_reset_is_no_frame(dut) -> None:
     """The end of a frame whose beginning was not taken must not be parsed, even if it looks like a good one."""
     bench = await Bench(dut).start()
@@ -390,6 +416,8 @@ def test_packet_rx(width: int) -> None:
         ports={
             "local_addr": Plain("input", LOCAL),
             "rx": AxisSinkPort(width),
+            "foreign": Plain("input", "logic"),
+            "tag": Plain("input", "frame_pkg::vlan_t"),
             "frame": Source(FRAME_RX),
             "payload": AxisSourcePort(width),
             "events": Plain("output", EVENTS),

@@ -17,6 +17,7 @@ from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.widths import WIDTHS
 
 FRAME = "packet_pkg::frame_tx_t"
+VLAN, PRIORITIES = "link_pkg::vlan_settings_t", "link_pkg::priorities_t"
 EVENTS = "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 N = 3
@@ -64,6 +65,9 @@ class Bench:
         self.counts: dict[str, int] = {}
 
     async def start(self) -> None:
+        self.dut.stop.value = 0
+        self.dut.vlan.value = 0
+        self.dut.priorities.value = struct(PRIORITIES).pack(roce=3, other=6)
         await start(self.dut)
         cocotb.start_soon(self._count())
 
@@ -189,6 +193,57 @@ async def headers_of_any_length_without_payload(dut) -> None:
 
 
 @cocotb.test()
+async def who_is_stopped_begins_no_frame(dut) -> None:
+    """The others go on; what was taken leaves; and nothing is lost when it goes on."""
+    bench = Bench(dut, stall_out=0.2)
+    await bench.start()
+    stopped, jobs = [roce_job(40) for _ in range(150)], [plain_job(100) for _ in range(150)]
+    for mine, other in zip(stopped, jobs, strict=True):
+        bench.send(mine, 0)
+        bench.send(other, 1)
+    await wait_cycles(dut, 40)
+    dut.stop.value = 1
+    await wait_cycles(dut, 200)  # what was taken has left
+    bench.tx.packets.clear()
+    await wait_cycles(dut, 300)
+    left = [packet for packet, _ in bench.tx.packets]
+    assert left and all(frame in {job.wire for job in jobs} for frame in left)
+    dut.stop.value = 2
+    await wait_cycles(dut, 200)
+    bench.tx.packets.clear()
+    await wait_cycles(dut, 300)
+    left = [packet for packet, _ in bench.tx.packets]
+    assert left and all(frame in {job.wire for job in stopped} for frame in left)
+    dut.stop.value = 7
+    await wait_cycles(dut, 200)
+    bench.tx.packets.clear()
+    await wait_cycles(dut, 200)
+    assert not bench.tx.packets
+    dut.stop.value = 0
+    for _ in range(12000):
+        await wait_cycles(dut, 1)
+        if bench.counts["tx_frame"] == 300 and int(dut.idle.value):
+            break
+    bench.tx.packets.clear()
+    await bench.all_sent(stopped + jobs)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def in_a_vlan_the_tag_says_which_are_roce(dut, stall: float) -> None:
+    bench = Bench(dut, stall_out=stall)
+    await bench.start()
+    dut.vlan.value = struct(VLAN).pack(enable=1, untagged=0, vid=0x321)
+    await wait_cycles(dut, 3)
+    jobs = [random_job() for _ in range(80)]
+    for job in jobs:
+        bench.send(job)
+    for job in jobs:
+        assert await bench.tx.recv() == frames.with_tag(job.wire, 0x321, 3 if job.icrc else 6)
+    await bench.all_sent(jobs)
+
+
+@cocotb.test()
 async def no_bubble_for_any_size(dut) -> None:
     """From the first beat to the last of them all, one leaves in every cycle."""
     bench = Bench(dut)
@@ -230,6 +285,9 @@ def test_packet_tx(width: int) -> None:
         __file__,
         params={"DATA_W": width, "N": N},
         ports={
+            "vlan": Plain("input", VLAN),
+            "priorities": Plain("input", PRIORITIES),
+            "stop": Plain("input", f"logic [{N - 1}:0]"),
             "frame": Several(Sink(FRAME), N),
             "payload": Several(AxisSinkPort(width), N),
             "tx": AxisSourcePort(width),

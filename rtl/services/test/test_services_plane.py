@@ -30,6 +30,7 @@ WIDTH = int(os.environ.get("WIDTH", "512"))
 TX, EVENTS, SETTINGS, LOCAL = (
     "packet_pkg::frame_tx_t", "services_pkg::service_events_t", "cci_pkg::cci_settings_t", "packet_pkg::local_addr_t",
 )  # fmt: skip
+UNWANTED = "packet_pkg::unwanted_t"
 ADDRESS, DISCOVERY = "address_pkg::address_settings_t", "services_pkg::discovery_settings_t"
 CLOCK_HZ = 1_000_000  # short times
 MAC, DEVICE_IP, PORT = "02:00:00:00:00:01", "10.0.0.1", 50001
@@ -143,6 +144,8 @@ class Bench:
         for name in ("claim_ready", "conflict", "closed", "abandoned"):
             getattr(self.dut, name).value = 0
         self.dut.enable.value = 1
+        self.dut.icmp_errors.value = 1
+        self.dut.unwanted_valid.value = 0
         self.dut.discovery.value = struct(DISCOVERY).pack(mdns=int(self.mdns), port=MDNS_SAYS)
         self.dut.mac.value = int(MAC.replace(":", ""), 16)
         self.dut.address_settings.value = struct(ADDRESS).pack(fixed={"ip": number(DEVICE_IP), "prefix_length": 24}, mode=self.mode)
@@ -845,6 +848,9 @@ def test_services_plane(width: int) -> None:
             "address_settings": Plain("input", ADDRESS),
             "address_status": Plain("output", "address_pkg::address_status_t"),
             "discovery": Plain("input", DISCOVERY),
+            "icmp_errors": Plain("input", "logic"),
+            "unwanted_valid": Plain("input", "logic"),
+            "unwanted": Plain("input", UNWANTED),
             "settings": Plain("input", SETTINGS),
             "ports": Plain("output", "services_pkg::service_ports_t"),
             "frame": Sink(FRAME_RX),

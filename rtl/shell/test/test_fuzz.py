@@ -32,10 +32,14 @@ QUIET_CYCLES = 3_000_000  # in which the device comes to rest: longer than its r
 RX_DROPS = (
     *("drop_overflow", "drop_fcs", "drop_runt", "drop_oversize", "drop_not_ours", "drop_ipv4_header", "drop_ipv4_fragment"),
     *("drop_udp_length", "drop_udp_checksum", "drop_arp", "drop_icrc", "drop_roce_opcode"),
+    *("drop_icmp_unreachable", "drop_icmp_too_big"),
 )
 CLASSES = ("rx_roce", "rx_arp", "rx_icmp", "rx_udp")
 ROUTE_DROPS = ("drop_group", "drop_vlan", "drop_ipv6", "drop_ethertype", "drop_tcp", "drop_ip_protocol")
 WITNESSES, WITNESS_BYTES = 64, 4096
+VID = 5
+CONTROL = b"\x88\x08"
+GO_ON = bytes.fromhex("0180c2000001 020000000099 8808 0001 0000").ljust(60, b"\0")  # PAUSE, for no time
 
 
 def peer(number: int, mtu: int = 1024) -> Peer:
@@ -93,7 +97,12 @@ def corpus(stranger: Peer) -> list[bytes]:
         stranger.ethernet(0x86DD, bytes(60)),
         stranger.ethernet(0x8100, struct.pack("!HH", 5, 0x0800) + stranger.ipv4(17, bytes(20))),
         stranger.ethernet(0x88CC, bytes(60), "01:80:c2:00:00:0e"),
+        stranger.ethernet(0x8100, struct.pack("!HH", VID, 0x0800) + stranger.ipv4(17, bytes(20))),
+        stranger.ethernet(0x8100, struct.pack("!HH", VID, 0x0806) + stranger.arp_request()[14:]),
+        stranger.ethernet(0x0800, stranger.ipv4(1, struct.pack("!BBHHH", 3, 4, 0, 0, 576) + bytes(28))),
+        stranger.ethernet(0x0800, stranger.ipv4(47, bytes(40))),
         stranger.ethernet(0x8808, struct.pack("!HH", 1, 0xFFFF).ljust(46, b"\0"), "01:80:c2:00:00:01"),
+        stranger.ethernet(0x8808, struct.pack("!HH8H", 0x101, 0xFF, *[0xFFFF] * 8).ljust(46, b"\0"), "01:80:c2:00:00:01"),
     ]
     return [*roce, *messages, *services, *plain]
 
@@ -155,6 +164,8 @@ class Scene:
         """Strangers do not speak for the caller: that they could, no transport without secrets can prevent."""
         mine = [mac_bytes(self.good.mac), ip_bytes(self.good.ip)]
         sent = [frame for frame in frames if not any(address in frame[:42] for address in mine)]
+        # Only the switch at the port can stop the device: what looks like it is followed by the switch's own word.
+        sent = [one for frame in sent for one in ((frame, GO_ON) if frame[12:14] == CONTROL else (frame,))]
         end = self.device.stats.rx_frames + len(sent)
         self.net.send(sent)
         # The caller repeats nothing: what it sends must not meet stores that are full of these.

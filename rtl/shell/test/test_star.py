@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from nacelle_tb.cci import counters
 from nacelle_tb.long import LONG
 from nacelle_tb.pair import LOCAL, REMOTE, Traffic, counted, works
 from nacelle_tb.star import FIRST_QPN, Star, fairness
@@ -34,6 +35,28 @@ def test_a_switch_with_little_room_drops_and_all_arrives() -> None:
             assert counted(device)["completed"] == 2 and counted(device)["failed"] == 0
         assert all(size >= 2 * SIZE for size in net.received(0, qpns))
         assert net.devices[0].dram_read(REMOTE, 1)[0] in (1, 2)
+
+
+@pytest.mark.parametrize("pfc", [False, True])
+def test_a_switch_that_stops_the_senders_drops_nothing(pfc: bool) -> None:
+    """Two write to one through little room: without PFC frames are lost, with it none, and both have their share."""
+    room = {"pfc_bytes": 4096} if pfc else {}
+    with star(3, queue_bytes=24576, congestion=False, **room) as net:
+        qpns = [net.join(0, other)[0] for other in (1, 2)]
+        for other in (1, 2):
+            net.start(other, Traffic("WR_RDMA_WRITE", SIZE, ENDLESS))
+        net.step(60_000)
+        before = net.received(0, qpns)
+        net.step(60_000)
+        shares = [after - earlier for earlier, after in zip(before, net.received(0, qpns), strict=True)]
+        counts = [{name: device.read(at) for name, at in counters().items()} for device in net.devices[1:]]
+        assert (net.ports[0].dropped == 0) == pfc
+        assert all((port.stops > 0) == pfc for port in net.ports[1:]) and net.ports[0].stops == 0
+        assert all((count["packet_rx_pfc"] > 0) == pfc and (count["packet_stopped_roce"] > 0) == pfc for count in counts)
+        assert all(count["packet_stopped_other"] == count["packet_pause_ignored"] == 0 for count in counts)
+        if pfc:
+            assert fairness(shares) > 0.98
+            assert sum(shares) * 8 > 0.85 * RATE_MBPS * 1e6 * 60_000 / net.devices[0].info.clock_hz
 
 
 @pytest.mark.skipif(not LONG, reason="make test-long has the time")

@@ -98,8 +98,8 @@ def headers(cls: str, frame: bytes) -> dict[str, Any]:
     ip = read[IP]
     fields["one_host"] = int(one_host(read.src, ip.src))
     fields["l3"] = {
-        "v6": 0, "src": mapped(ip.src), "dst": mapped(ip.dst), "dscp": ip.tos >> 2, "ecn": ip.tos & 3, "hop_limit": ip.ttl,
-        "protocol": ip.proto, "header_checksum": ip.chksum,
+        "v6": 0, "src": mapped(ip.src), "dst": mapped(ip.dst), "dscp": ip.tos >> 2, "ecn": ip.tos & 3,
+        "total_length": ip.len, "hop_limit": ip.ttl, "protocol": ip.proto, "header_checksum": ip.chksum,
         "fragment": {
             "identification": ip.id, "offset": ip.frag,
             "reserved": int(ip.flags.evil), "df": int(ip.flags.DF), "mf": int(ip.flags.MF),

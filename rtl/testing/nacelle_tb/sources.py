@@ -27,6 +27,7 @@ _PACKAGES = [
     "roce/roce_pkg.sv",
     "packet/frame_pkg.sv",
     "packet/packet_rx_pkg.sv",
+    "packet/link_pkg.sv",
     "services/services_pkg.sv",
     "services/address_pkg.sv",
     "services/dhcp_pkg.sv",
