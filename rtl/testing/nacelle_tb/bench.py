@@ -146,6 +146,14 @@ class AxisSource(AxisSink):
 
 
 @dataclass(frozen=True)
+class AxisMonitor(AxisSink):
+    """`axis_if.monitor` of `width` bits."""
+
+    def _signals(self) -> list[tuple[str, str, str]]:
+        return [("input", type_, signal) for _, type_, signal in super()._signals()]
+
+
+@dataclass(frozen=True)
 class AxiMaster(_Interface):
     """`axi_if.master`: the module reads and writes memory. The signal names fit cocotbext-axi's AxiBus.from_prefix."""
 

@@ -22,6 +22,7 @@ _PACKAGES = [
     "memory/memory_pkg.sv",
     "memory/ecc_pkg.sv",
     "packet/packet_pkg.sv",
+    "telemetry/trace_pkg.sv",
     "roce/roce_wire_pkg.sv",
     "roce/roce_events_pkg.sv",
     "roce/roce_pkg.sv",
@@ -53,6 +54,7 @@ _REGISTER_PACKAGES = [
     "management_regs_pkg.sv",
     "admission_regs_pkg.sv",
     "event_log_regs_pkg.sv",
+    "trace_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, socket::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, socket::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -968,6 +968,137 @@ pub mod event_log {
     pub const HEAD: Register = Register { name: "HEAD", offset: 0x20, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that were written into ring i since reset, modulo 2^32. That of number n is in place n modulo 32, until number n + 32 begins to be written." };
     /// The entries, of 4 words each, 32 of each ring: the time's lower 32 bits; kind in bits 31:24 and the time's upper bits in 15:0; two words of details. Undefined before one is written.
     pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(512), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entries, of 4 words each, 32 of each ring: the time's lower 32 bits; kind in bits 31:24 and the time's upper bits in 15:0; two words of details. Undefined before one is written." };
+}
+
+/// Trace of frames.
+pub mod trace {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x4000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "trace",
+        kind: *b"TRAC",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            TICKS_HZ,
+            ROW_BYTES,
+            ROWS,
+            FRAMES,
+            COMMAND,
+            STATE,
+            MODE,
+            SNAP,
+            AFTER,
+            MATCH,
+            ETHERTYPE,
+            OPCODE,
+            PEER,
+            QPN_RX,
+            QPN_TX,
+            NOW_LO,
+            NOW_HI,
+            TRIGGER_LO,
+            TRIGGER_HI,
+            RECORDED,
+            USED,
+            MISSED,
+            WINDOW,
+            WORDS,
+        ],
+    };
+    /// 0x54524143, "TRAC": the trace of frames.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x54524143, \"TRAC\": the trace of frames." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
+    /// Ticks of a second: the unit of times.
+    pub const TICKS_HZ: Register = Register { name: "TICKS_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Ticks of a second: the unit of times." };
+    /// Bytes of a row.
+    pub const ROW_BYTES: Register = Register { name: "ROW_BYTES", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of a row." };
+    /// Rows for received frames, and as many for sent ones.
+    pub const ROWS: Register = Register { name: "ROWS", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows for received frames, and as many for sent ones." };
+    /// Received frames that there is room for, and as many sent ones.
+    pub const FRAMES: Register = Register { name: "FRAMES", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames that there is room for, and as many sent ones." };
+    /// `COMMAND.start`: Forget what was recorded, and begin with the settings as they are.
+    pub const COMMAND_START: Field = Field { name: "start", low: 0, width: 1, doc: "Forget what was recorded, and begin with the settings as they are." };
+    /// `COMMAND.stop`: Record no more.
+    pub const COMMAND_STOP: Field = Field { name: "stop", low: 1, width: 1, doc: "Record no more." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x1c, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_START, COMMAND_STOP], doc: "A bit that is written as 1 acts once." };
+    /// `STATE.state`: 0 stopped, 1 it records and waits for the trigger, 2 it records.
+    pub const STATE_STATE: Field = Field { name: "state", low: 0, width: 2, doc: "0 stopped, 1 it records and waits for the trigger, 2 it records." };
+    /// `STATE.triggered`: The trigger has come since the start.
+    pub const STATE_TRIGGERED: Field = Field { name: "triggered", low: 2, width: 1, doc: "The trigger has come since the start." };
+    /// What it does. What was recorded is read when it is stopped.
+    pub const STATE: Register = Register { name: "STATE", offset: 0x20, count: None, mode: Mode::Read, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATE_STATE, STATE_TRIGGERED], doc: "What it does. What was recorded is read when it is stopped." };
+    /// `MODE.trigger`: 0 none, 1 a frame that matches, 2 a drop: any counter whose name has `_drop_`.
+    pub const MODE_TRIGGER: Field = Field { name: "trigger", low: 0, width: 2, doc: "0 none, 1 a frame that matches, 2 a drop: any counter whose name has `_drop_`." };
+    /// `MODE.ring`: New frames take the place of the oldest; else they are missed when there is no room.
+    pub const MODE_RING: Field = Field { name: "ring", low: 2, width: 1, doc: "New frames take the place of the oldest; else they are missed when there is no room." };
+    /// `MODE.matching`: Only frames that match are recorded.
+    pub const MODE_MATCHING: Field = Field { name: "matching", low: 3, width: 1, doc: "Only frames that match are recorded." };
+    /// `MODE.rx`: Received frames are recorded.
+    pub const MODE_RX: Field = Field { name: "rx", low: 4, width: 1, doc: "Received frames are recorded." };
+    /// `MODE.tx`: Sent frames are recorded.
+    pub const MODE_TX: Field = Field { name: "tx", low: 5, width: 1, doc: "Sent frames are recorded." };
+    /// How it records. In use at once, as all settings.
+    pub const MODE: Register = Register { name: "MODE", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[MODE_TRIGGER, MODE_RING, MODE_MATCHING, MODE_RX, MODE_TX], doc: "How it records. In use at once, as all settings." };
+    /// How much of each frame is recorded, rounded up to whole rows.
+    pub const SNAP: Register = Register { name: "SNAP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How much of each frame is recorded, rounded up to whole rows." };
+    /// Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on.
+    pub const AFTER: Register = Register { name: "AFTER", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on." };
+    /// `MATCH.ethertype`: The EtherType is that of ETHERTYPE.
+    pub const MATCH_ETHERTYPE: Field = Field { name: "ethertype", low: 0, width: 1, doc: "The EtherType is that of ETHERTYPE." };
+    /// `MATCH.roce`: It is UDP to port 4791.
+    pub const MATCH_ROCE: Field = Field { name: "roce", low: 1, width: 1, doc: "It is UDP to port 4791." };
+    /// `MATCH.opcode`: The opcode of the BTH is OPCODE.
+    pub const MATCH_OPCODE: Field = Field { name: "opcode", low: 2, width: 1, doc: "The opcode of the BTH is OPCODE." };
+    /// `MATCH.peer`: The source of what is received, the destination of what is sent, is PEER.
+    pub const MATCH_PEER: Field = Field { name: "peer", low: 3, width: 1, doc: "The source of what is received, the destination of what is sent, is PEER." };
+    /// `MATCH.qpn`: The destination queue pair is QPN_RX, of sent frames QPN_TX.
+    pub const MATCH_QPN: Field = Field { name: "qpn", low: 4, width: 1, doc: "The destination queue pair is QPN_RX, of sent frames QPN_TX." };
+    /// What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is.
+    pub const MATCH: Register = Register { name: "MATCH", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[MATCH_ETHERTYPE, MATCH_ROCE, MATCH_OPCODE, MATCH_PEER, MATCH_QPN], doc: "What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is." };
+    /// EtherType of frames that match.
+    pub const ETHERTYPE: Register = Register { name: "ETHERTYPE", offset: 0x34, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "EtherType of frames that match." };
+    /// BTH opcode of frames that match.
+    pub const OPCODE: Register = Register { name: "OPCODE", offset: 0x38, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "BTH opcode of frames that match." };
+    /// IPv4 address of the peer of frames that match.
+    pub const PEER: Register = Register { name: "PEER", offset: 0x3c, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of the peer of frames that match." };
+    /// Destination queue pair of received frames that match: one of the device.
+    pub const QPN_RX: Register = Register { name: "QPN_RX", offset: 0x40, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Destination queue pair of received frames that match: one of the device." };
+    /// Destination queue pair of sent frames that match: one of a peer.
+    pub const QPN_TX: Register = Register { name: "QPN_TX", offset: 0x44, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Destination queue pair of sent frames that match: one of a peer." };
+    /// Ticks since reset, modulo 2^48: the lower 32 bits.
+    pub const NOW_LO: Register = Register { name: "NOW_LO", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Ticks since reset, modulo 2^48: the lower 32 bits." };
+    /// Likewise, the upper 16 bits.
+    pub const NOW_HI: Register = Register { name: "NOW_HI", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 16 bits." };
+    /// When the trigger came, the lower 32 bits.
+    pub const TRIGGER_LO: Register = Register { name: "TRIGGER_LO", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "When the trigger came, the lower 32 bits." };
+    /// Likewise, the upper 16 bits.
+    pub const TRIGGER_HI: Register = Register { name: "TRIGGER_HI", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 16 bits." };
+    /// Frames that were recorded, received and sent ones, modulo 2^16. That of number n is in entry n modulo FRAMES.
+    pub const RECORDED: Register = Register { name: "RECORDED", offset: 0x60, count: Some(2), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames that were recorded, received and sent ones, modulo 2^16. That of number n is in entry n modulo FRAMES." };
+    /// Rows that were used for received and for sent frames, modulo 2^16.
+    pub const USED: Register = Register { name: "USED", offset: 0x68, count: Some(2), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows that were used for received and for sent frames, modulo 2^16." };
+    /// Received and sent frames that were to be recorded, and for which there was no room; no more than 0xffff.
+    pub const MISSED: Register = Register { name: "MISSED", offset: 0x70, count: Some(2), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received and sent frames that were to be recorded, and for which there was no room; no more than 0xffff." };
+    /// `WINDOW.piece`: Number of the piece.
+    pub const WINDOW_PIECE: Field = Field { name: "piece", low: 0, width: 12, doc: "Number of the piece." };
+    /// `WINDOW.entries`: Entries, else rows.
+    pub const WINDOW_ENTRIES: Field = Field { name: "entries", low: 12, width: 1, doc: "Entries, else rows." };
+    /// `WINDOW.tx`: Of sent frames, else of received ones.
+    pub const WINDOW_TX: Field = Field { name: "tx", low: 13, width: 1, doc: "Of sent frames, else of received ones." };
+    /// What is seen at WORDS: a piece of 2 KiB of the rows or of the entries.
+    pub const WINDOW: Register = Register { name: "WINDOW", offset: 0x7c, count: None, mode: Mode::ReadWrite, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[WINDOW_PIECE, WINDOW_ENTRIES, WINDOW_TX], doc: "What is seen at WORDS: a piece of 2 KiB of the rows or of the entries." };
+    /// Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0.
+    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(512), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0." };
 }
 
 /// Socket.
