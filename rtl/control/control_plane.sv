@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
-// port (roce_management), one for admission (roce_admission), one for the event log, one for each socket. Several masters share it. An
-// access takes about 9 cycles; to a counter up to one round of its walker more. An access that no register has is answered with DECERR, a
-// socket that does not respond with SLVERR (see axil_demux).
+// port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
+// each socket. Several masters share it. An access takes about 9 cycles; to a counter up to one round of its walker more. An access that
+// no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
   import roce_pkg::*;
@@ -25,6 +25,7 @@ module control_plane
     parameter int unsigned     SOCKETS = 2,
     parameter int unsigned     BUSES = 2,
     parameter int unsigned     LOG_SOURCES = 2,
+    parameter bit              TRACE = 1'b1,          // there is a trace of frames
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -38,6 +39,7 @@ module control_plane
     axil_if.master          socket[SOCKETS],      // 12 bits of address
     axil_if.master          management,           // 12 bits of address
     axil_if.master          admission,            // 12 bits of address
+    axil_if.master          trace,                // 12 bits of address
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
     output logic [63:0]     device_id,
@@ -72,13 +74,15 @@ module control_plane
 
     input  log_event_t [LOG_SOURCES-1:0] to_log,    // for the event log, of the planes
 
+    output logic            dropped,              // pulse: an event that counts as a drop
     output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 4;
+  localparam int unsigned SLAVES = SOCKETS + 5;
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam int unsigned EVENT_LOG = SOCKETS + 3;
+  localparam int unsigned TRACE_SLAVE = SOCKETS + 4;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
@@ -96,6 +100,7 @@ module control_plane
     p[MANAGEMENT] = MANAGEMENT_PAGE;
     p[ADMISSION] = ADMISSION_PAGE;
     p[EVENT_LOG] = EVENT_LOG_PAGE;
+    p[TRACE_SLAVE] = TRACE_PAGE;
     return p;
   endfunction
 
@@ -116,6 +121,7 @@ module control_plane
   end
   axil_wires to_management (.in(slave[MANAGEMENT]), .out(management));
   axil_wires to_admission (.in(slave[ADMISSION]), .out(admission));
+  axil_wires to_trace (.in(slave[TRACE_SLAVE]), .out(trace));
 
   // ---- the device's own ----
   nacelle_regs_pkg::nacelle_regs__in_t facts;
@@ -159,10 +165,23 @@ module control_plane
   logic [31:0] count;
   wire counter_access = settings.COUNTERS.req;
 
+  counters_pkg::events_t events;
+  assign events = '{
+      packet: packet_events,
+      roce_rx: roce_rx_events,
+      roce_tx: roce_tx_events,
+      cm: cm_events,
+      rpc: rpc_events,
+      memory: memory_events,
+      service: service_events,
+      address: address_events
+  };
+  assign dropped = (events & counters_pkg::DROPS) != '0;
+
   event_counters counters (
       .clk,
       .rst,
-      .events('{packet: packet_events, roce_rx: roce_rx_events, roce_tx: roce_tx_events, cm: cm_events, rpc: rpc_events, memory: memory_events, service: service_events, address: address_events}),
+      .events,
       .read(counter_access && !settings.COUNTERS.req_is_wr),
       .read_index(8'(settings.COUNTERS.addr >> 2)),
       .read_done(counter_read_done),
@@ -187,7 +206,8 @@ module control_plane
 
   event_log #(
       .SOURCES (LOG_SOURCES + 2),
-      .TICKS_HZ(CLOCK_HZ)
+      .TICKS_HZ(CLOCK_HZ),
+      .NEXT    ({12'd0, TRACE ? TRACE_PAGE : SOCKET_PAGE, 12'd0})
   ) events_logged (
       .clk,
       .rst,

@@ -11,7 +11,8 @@ module event_log
 #(
     parameter int unsigned SOURCES = 4,
     parameter int unsigned DEPTH = 16,                // of the queue: a power of two
-    parameter logic [31:0] TICKS_HZ = 250_000_000     // of `now`
+    parameter logic [31:0] TICKS_HZ = 250_000_000,    // of `now`
+    parameter logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0}   // the register block after this one
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -109,7 +110,7 @@ module event_log
 
   // ---- registers ----
   logic registers_idle;
-  event_log_registers #(.TICKS_HZ(TICKS_HZ)) registers (
+  event_log_registers #(.TICKS_HZ(TICKS_HZ), .NEXT(NEXT)) registers (
       .clk, .rst, .bus, .now, .lost(lost_q), .head(head_q), .word_at, .word(word_q), .idle(registers_idle)
   );
 

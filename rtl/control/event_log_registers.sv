@@ -7,7 +7,8 @@ module event_log_registers
   import event_log_pkg::*;
   import event_log_regs_pkg::*;
 #(
-    parameter logic [31:0] TICKS_HZ = 250_000_000
+    parameter logic [31:0] TICKS_HZ = 250_000_000,
+    parameter logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0}   // the block after this one
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -19,8 +20,6 @@ module event_log_registers
     input  logic [31:0] word,      // of the entries, a cycle later
     output logic        idle       // no access in progress
 );
-  localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::SOCKET_PAGE, 12'd0};
-
   if (WORDS_WORDS != LOG_RINGS * LOG_RING_ENTRIES * 4 || HEAD_WORDS != LOG_RINGS || AT_WORDS != 12'h800) begin : g_check
     $fatal(1, "event_log_registers: WORDS must have every word of every entry, from 0x800 on");
   end

@@ -80,11 +80,12 @@ module nacelle_shell
   cm_events_t cm_events;
   rpc_events_t rpc_events;
   memory_events_t memory_events;
-  logic control_idle;
+  logic control_idle, dropped;
 
   axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
   axil_if #(.ADDR_W(12)) management_bus ();
   axil_if #(.ADDR_W(12)) admission_bus ();
+  axil_if #(.ADDR_W(12)) trace_bus ();
   localparam int unsigned BUSES = 2;             // the one from outside, the services
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
@@ -121,6 +122,7 @@ module nacelle_shell
       .SOCKETS   (SOCKETS),
       .BUSES     (BUSES),
       .LOG_SOURCES(LOG_SOURCES),
+      .TRACE     (TRACE_ROWS != 0),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -134,6 +136,7 @@ module nacelle_shell
       .socket(socket_bus),
       .management(management_bus),
       .admission(admission_bus),
+      .trace(trace_bus),
       .chip_id,
       .enable,
       .mac,
@@ -164,6 +167,7 @@ module nacelle_shell
       .service_events,
       .address_events,
       .to_log,
+      .dropped,
       .idle(control_idle)
   );
 
@@ -203,6 +207,47 @@ module nacelle_shell
       .to_log(to_log[LOG_ADMISSION+:2]),
       .idle(admission_idle)
   );
+
+  // ---- trace of frames: it sees what the MAC sees, also before the device is enabled ----
+
+  logic trace_idle;
+  if (TRACE_ROWS != 0) begin : g_trace
+    axis_if #(.DATA_W(DATA_W)) seen[2] ();
+    assign seen[0].tdata  = rx.tdata;
+    assign seen[0].tkeep  = rx.tkeep;
+    assign seen[0].tlast  = rx.tlast;
+    assign seen[0].tuser  = rx.tuser;
+    assign seen[0].tvalid = rx.tvalid;
+    assign seen[0].tready = rx.tready;
+    assign seen[1].tdata  = tx.tdata;
+    assign seen[1].tkeep  = tx.tkeep;
+    assign seen[1].tlast  = tx.tlast;
+    assign seen[1].tuser  = tx.tuser;
+    assign seen[1].tvalid = tx.tvalid;
+    assign seen[1].tready = tx.tready;
+
+    frame_trace #(
+        .DATA_W  (DATA_W),
+        .ROWS    (TRACE_ROWS),
+        .FRAMES  (TRACE_FRAMES),
+        .TICKS_HZ(CLOCK_HZ),
+        .NEXT    ({12'd0, SOCKET_PAGE, 12'd0})
+    ) trace (
+        .clk,
+        .rst,
+        .now(48'(now_q)),
+        .seen,
+        .drop(dropped),
+        .bus(trace_bus),
+        .idle(trace_idle)
+    );
+  end else begin : g_no_trace
+    axil_access nobody (
+        .clk, .rst, .bus(trace_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(trace_idle)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, dropped};
+  end
 
   // ---- network ----
 
@@ -736,5 +781,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && trace_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && (&socket_idle);
 endmodule

@@ -55,13 +55,22 @@ module frame_match
   wire [BEATS:0] turn = first ? (BEATS + 1)'(1) : turn_q;
   always_ff @(posedge clk) if (beat) turn_q <= turn[BEATS] ? turn : turn << 1;
 
-  logic [END-1:0] equal_q;
-  always_ff @(posedge clk) begin
+  // Of each beat: all that is wanted in it is there, or nothing is.
+  logic [BEATS-1:0] there, needs, there_q;
+  always_comb begin
+    there = '1;
+    needs = '0;
     for (int unsigned i = 0; i < END; i++) begin
-      if (beat && turn[i/BYTES]) equal_q[i] <= keep[LANE_W'(i)] && data[8*(i%BYTES)+:8] == expected[i];
-      else if (beat && first) equal_q[i] <= 1'b0;
+      if (wanted[i] && !(keep[LANE_W'(i)] && data[8*(i%BYTES)+:8] == expected[i])) there[i/BYTES] = 1'b0;
+      if (wanted[i]) needs[i/BYTES] = 1'b1;
+    end
+  end
+  always_ff @(posedge clk) begin
+    for (int unsigned i = 0; i < BEATS; i++) begin
+      if (beat && turn[i]) there_q[i] <= there[i];
+      else if (beat && first) there_q[i] <= !needs[i];
     end
   end
 
-  assign fits = &(equal_q | ~wanted);
+  assign fits = &there_q;
 endmodule

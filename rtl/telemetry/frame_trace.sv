@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The trace of frames (docs/reference/trace.md): records what the MAC receives and sends into block RAM, one recorder for each direction, so
-// that each takes a beat of every cycle. It only looks: nothing that it does or does not do can stall or drop a frame.
+// The trace of frames (docs/reference/trace.md): records what the MAC receives and sends into block RAM, a beat of every cycle in each
+// direction. It only looks: nothing that it does or does not do can stall or drop a frame.
 //
 // A start clears both. Without a trigger it records from then on; with one it records, in a ring if it is set so, and once the trigger
 // has come `after` more frames. A trigger is seen one cycle after the last beat of its frame, or after its drop.
@@ -37,11 +37,17 @@ module frame_trace
   logic [1:0]  directions, recorded, matched;
   logic [15:0] after, left_q;
   logic [47:0] trigger_ticks_q;
-  logic [1:0][15:0] frames, rows, missed;
-  logic [$clog2(ROWS)-1:0]   row_at;
-  logic [1:0][DATA_W-1:0]    row;
-  logic [$clog2(FRAMES)-1:0] entry_at;
-  trace_entry_t [1:0]        entry;
+  logic [1:0][31:0] frames;
+  logic [1:0][15:0] rows, missed;
+  logic [1:0]  row_write;
+  logic [1:0][$clog2(ROWS)-1:0]   row_write_at;
+  logic [1:0][DATA_W-1:0]         row_in;
+  logic [1:0][$clog2(FRAMES)-1:0] entry_write_at;
+  trace_entry_t [1:0]             entry_in;
+  logic [$clog2(ROWS):0]          row_at;
+  logic [DATA_W-1:0]              row;
+  logic [$clog2(FRAMES):0]        entry_at;
+  trace_entry_t                   entry;
 
   for (genvar i = 0; i < 2; i++) begin : g_direction
     frame_recorder #(
@@ -58,17 +64,25 @@ module frame_trace
         .records(state_q != TRACE_STOPPED && directions[i]),
         .mode,
         .match(match[i]),
+        .row_write(row_write[i]),
+        .row_at(row_write_at[i]),
         .recorded(recorded[i]),
+        .entry(entry_in[i]),
         .matched(matched[i]),
         .frames(frames[i]),
         .rows(rows[i]),
-        .missed(missed[i]),
-        .row_at,
-        .row(row[i]),
-        .entry_at,
-        .entry(entry[i])
+        .missed(missed[i])
     );
+    assign row_in[i]         = seen[i].tdata;
+    assign entry_write_at[i] = frames[i][$clog2(FRAMES)-1:0];
   end
+
+  trace_memory #(.WIDTH(DATA_W), .DEPTH(ROWS)) row_memory (
+      .clk, .write(row_write), .write_at(row_write_at), .data(row_in), .read_at(row_at), .read(row)
+  );
+  trace_memory #(.WIDTH($bits(trace_entry_t)), .DEPTH(FRAMES)) entry_memory (
+      .clk, .write(recorded), .write_at(entry_write_at), .data(entry_in), .read_at(entry_at), .read(entry)
+  );
 
   // ---- trigger ----
   wire fires = state_q == TRACE_WAITS && (trigger == TRACE_ON_MATCH ? matched != '0 : drop_q);
@@ -107,7 +121,6 @@ module frame_trace
       .clk,
       .rst,
       .bus,
-      .now,
       .start,
       .stop,
       .trigger,

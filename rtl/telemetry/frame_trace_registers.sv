@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of the trace of frames on AXI4-Lite (trace.rdl): one page of 4 KiB. A write takes 2 cycles, a read 4.
+// The registers of the trace of frames on AXI4-Lite (trace.rdl): one page of 4 KiB. A write takes 3 cycles, a read 5.
 module frame_trace_registers
   import trace_pkg::*;
   import trace_regs_pkg::*;
@@ -14,7 +14,6 @@ module frame_trace_registers
     input  logic           clk,
     input  logic           rst,
     axil_if.slave          bus,                 // 12 bits of address
-    input  logic [47:0]    now,
     output logic           start,               // pulse
     output logic           stop,                // likewise
     output trace_trigger_e trigger,
@@ -25,20 +24,20 @@ module frame_trace_registers
     input  trace_state_e   state,
     input  logic           triggered,
     input  logic [47:0]    trigger_ticks,
-    input  logic [1:0][15:0] recorded,
+    input  logic [1:0][31:0] recorded,
     input  logic [1:0][15:0] used,
     input  logic [1:0][15:0] missed,
-    output logic [$clog2(ROWS)-1:0]   row_at,
-    input  logic [1:0][DATA_W-1:0]    row,      // a cycle later
-    output logic [$clog2(FRAMES)-1:0] entry_at,
-    input  trace_entry_t [1:0]        entry,    // likewise
+    output logic [$clog2(ROWS):0]   row_at,     // the upper bit is the direction
+    input  logic [DATA_W-1:0]       row,        // a cycle later
+    output logic [$clog2(FRAMES):0] entry_at,   // likewise
+    input  trace_entry_t            entry,      // likewise
     output logic           idle                 // no access in progress
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned WORDS_OF_ROW = DATA_W / 32;
   localparam int unsigned WORD_W = $clog2(WORDS_OF_ROW);
 
-  if (WORDS_WORDS != 512 || AT_WORDS != 12'h800 || AT_RECORDED != 12'h060 || AT_MISSED != 12'h070) begin : g_check
+  if (WORDS_WORDS != 512 || AT_WORDS != 12'h800 || AT_RECORDED != 12'h060 || AT_PLACES != 12'h068 || AT_STATE != 12'h070 || AT_TRIGGER != 12'h074) begin : g_check
     $fatal(1, "frame_trace_registers: the registers are not where this module has them");
   end
 
@@ -52,16 +51,17 @@ module frame_trace_registers
   // ---- settings ----
   logic [5:0]  mode_q;
   logic [13:0] snap_q, window_q;
+  logic [11:0] snap_rows_q;
   logic [15:0] after_q, ethertype_q;
   trace_terms_t terms_q;
   logic [7:0]  opcode_q;
   logic [31:0] peer_q;
   logic [1:0][23:0] qpn_q;
-  wire [4:0] terms_bits = {terms_q.qpn, terms_q.peer, terms_q.opcode, terms_q.roce, terms_q.ethertype};
 
-  assign start = write && at == AT_COMMAND && wdata[0];
-  assign stop  = write && at == AT_COMMAND && wdata[1];
   always_ff @(posedge clk) begin
+    start       <= !rst && write && at == AT_COMMAND && wdata[0];
+    stop        <= !rst && write && at == AT_COMMAND && wdata[1];
+    snap_rows_q <= 12'((snap_q + 14'(BYTES - 1)) >> $clog2(BYTES));
     if (write) begin
       unique case (at)
         AT_MODE:      mode_q <= wdata[5:0];
@@ -91,7 +91,7 @@ module frame_trace_registers
   end
 
   assign trigger    = trace_trigger_e'(mode_q[1:0]);
-  assign mode       = '{ring: mode_q[2], matching: mode_q[3], snap: snap_q};
+  assign mode       = '{ring: mode_q[2], matching: mode_q[3], snap_rows: snap_rows_q};
   assign directions = mode_q[5:4];
   assign after      = after_q;
   for (genvar i = 0; i < 2; i++) begin : g_match
@@ -101,49 +101,33 @@ module frame_trace_registers
   // ---- what was recorded ----
   wire [22:0] byte_at = {window_q[11:0], at[10:0]};
   wire        of_tx = window_q[13];
-  assign row_at   = ($clog2(ROWS))'(byte_at / 23'(BYTES));
-  assign entry_at = ($clog2(FRAMES))'(byte_at / 23'd16);
+  assign row_at   = {of_tx, ($clog2(ROWS))'(byte_at / 23'(BYTES))};
+  assign entry_at = {of_tx, ($clog2(FRAMES))'(byte_at / 23'd16)};
 
   logic [31:0] word_q;
-  trace_entry_t entry_seen;
-  assign entry_seen = entry[of_tx];
-  wire [3:0][31:0] entry_words = {
-      32'd0, 15'd0, entry_seen.bad, entry_seen.length, entry_seen.row, entry_seen.ticks[47:32], entry_seen.ticks[31:0]
+  wire [3:0][31:0] entry_words = {32'd0, 15'd0, entry.bad, entry.length, entry.row, entry.ticks[47:32], entry.ticks[31:0]};
+  wire [WORDS_OF_ROW-1:0][31:0] row_words = row;
+  always_ff @(posedge clk) word_q <= window_q[12] ? entry_words[at[3:2]] : row_words[at[2+:WORD_W]];
+
+  // The state of the recording is at 0x060 to 0x07f, facts are below, words at 0x800 and above.
+  logic [31:0] status_q, fact;
+  wire [7:0][31:0] status = {
+      32'd0, 32'd0, trigger_ticks[31:0], {trigger_ticks[47:32], 13'd0, triggered, state},
+      {missed[1], used[1]}, {missed[0], used[0]}, recorded[1], recorded[0]
   };
-  wire [1:0][WORDS_OF_ROW-1:0][31:0] row_words = row;
-  always_ff @(posedge clk) word_q <= window_q[12] ? entry_words[at[3:2]] : row_words[of_tx][at[2+:WORD_W]];
+  always_ff @(posedge clk) status_q <= status[at[4:2]];
 
   always_comb begin
     unique case (at)
-      AT_TYPE:       read_data = BLOCK_TYPE;
-      AT_VERSION:    read_data = BLOCK_VERSION;
-      AT_NEXT:       read_data = NEXT;
-      AT_TICKS_HZ:   read_data = TICKS_HZ;
-      AT_ROW_BYTES:  read_data = BYTES;
-      AT_ROWS:       read_data = ROWS;
-      AT_FRAMES:     read_data = FRAMES;
-      AT_STATE:      read_data = 32'({triggered, state});
-      AT_MODE:       read_data = 32'(mode_q);
-      AT_SNAP:       read_data = 32'(snap_q);
-      AT_AFTER:      read_data = 32'(after_q);
-      AT_MATCH:      read_data = 32'(terms_bits);
-      AT_ETHERTYPE:  read_data = 32'(ethertype_q);
-      AT_OPCODE:     read_data = 32'(opcode_q);
-      AT_PEER:       read_data = peer_q;
-      AT_QPN_RX:     read_data = 32'(qpn_q[0]);
-      AT_QPN_TX:     read_data = 32'(qpn_q[1]);
-      AT_NOW_LO:     read_data = now[31:0];
-      AT_NOW_HI:     read_data = 32'(now[47:32]);
-      AT_TRIGGER_LO: read_data = trigger_ticks[31:0];
-      AT_TRIGGER_HI: read_data = 32'(trigger_ticks[47:32]);
-      AT_RECORDED:   read_data = 32'(recorded[0]);
-      AT_RECORDED + 12'd4: read_data = 32'(recorded[1]);
-      AT_USED:       read_data = 32'(used[0]);
-      AT_USED + 12'd4: read_data = 32'(used[1]);
-      AT_MISSED:     read_data = 32'(missed[0]);
-      AT_MISSED + 12'd4: read_data = 32'(missed[1]);
-      AT_WINDOW:     read_data = 32'(window_q);
-      default:       read_data = word_q;
+      AT_TYPE:      fact = BLOCK_TYPE;
+      AT_VERSION:   fact = BLOCK_VERSION;
+      AT_NEXT:      fact = NEXT;
+      AT_TICKS_HZ:  fact = TICKS_HZ;
+      AT_ROW_BYTES: fact = BYTES;
+      AT_ROWS:      fact = ROWS;
+      default:      fact = FRAMES;
     endcase
   end
+
+  assign read_data = at[11] ? word_q : at[6] ? status_q : fact;
 endmodule

@@ -37,7 +37,7 @@ package trace_pkg;
   typedef struct packed {
     logic         ring;        // new frames take the place of the oldest; else they are missed when there is no room
     logic         matching;    // only frames that match
-    logic [13:0]  snap;        // bytes of a frame that are kept
+    logic [11:0]  snap_rows;   // of a frame that are kept
   } trace_mode_t;
 
   // What is kept of a frame beside its bytes: four words, the lowest first.

@@ -379,7 +379,7 @@
 
 #define NACELLE_EVENT_LOG_TYPE 0x000u /* r: 0x454c4f47, "ELOG": the event log. */
 #define NACELLE_EVENT_LOG_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
-#define NACELLE_EVENT_LOG_NEXT 0x008u /* r: Byte address of the next block, that of socket 0. */
+#define NACELLE_EVENT_LOG_NEXT 0x008u /* r: Byte address of the next block. */
 #define NACELLE_EVENT_LOG_TICKS_HZ 0x00cu /* r: Ticks of a second: the unit of times. */
 #define NACELLE_EVENT_LOG_NOW_LO 0x010u /* r: Ticks since reset, modulo 2^48: the lower 32 bits. */
 #define NACELLE_EVENT_LOG_NOW_HI 0x014u /* r: Likewise, the upper 16 bits. */
@@ -407,12 +407,7 @@
 #define NACELLE_TRACE_COMMAND_START_MASK 0x00000001u
 #define NACELLE_TRACE_COMMAND_STOP_SHIFT 1 /* Record no more. */
 #define NACELLE_TRACE_COMMAND_STOP_MASK 0x00000002u
-#define NACELLE_TRACE_STATE 0x020u /* r: What it does. What was recorded is read when it is stopped. */
-#define NACELLE_TRACE_STATE_STATE_SHIFT 0 /* 0 stopped, 1 it records and waits for the trigger, 2 it records. */
-#define NACELLE_TRACE_STATE_STATE_MASK 0x00000003u
-#define NACELLE_TRACE_STATE_TRIGGERED_SHIFT 2 /* The trigger has come since the start. */
-#define NACELLE_TRACE_STATE_TRIGGERED_MASK 0x00000004u
-#define NACELLE_TRACE_MODE 0x024u /* rw: How it records. In use at once, as all settings. */
+#define NACELLE_TRACE_MODE 0x020u /* w: How it records. In use at once, as all settings, which cannot be read. */
 #define NACELLE_TRACE_MODE_TRIGGER_SHIFT 0 /* 0 none, 1 a frame that matches, 2 a drop: any counter whose name has `_drop_`. */
 #define NACELLE_TRACE_MODE_TRIGGER_MASK 0x00000003u
 #define NACELLE_TRACE_MODE_RING_SHIFT 2 /* New frames take the place of the oldest; else they are missed when there is no room. */
@@ -423,9 +418,9 @@
 #define NACELLE_TRACE_MODE_RX_MASK 0x00000010u
 #define NACELLE_TRACE_MODE_TX_SHIFT 5 /* Sent frames are recorded. */
 #define NACELLE_TRACE_MODE_TX_MASK 0x00000020u
-#define NACELLE_TRACE_SNAP 0x028u /* rw: How much of each frame is recorded, rounded up to whole rows. */
-#define NACELLE_TRACE_AFTER 0x02cu /* rw: Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on. */
-#define NACELLE_TRACE_MATCH 0x030u /* rw: What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is. */
+#define NACELLE_TRACE_SNAP 0x024u /* w: How much of each frame is recorded, rounded up to whole rows. */
+#define NACELLE_TRACE_AFTER 0x028u /* w: Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on. */
+#define NACELLE_TRACE_MATCH 0x02cu /* w: What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is. */
 #define NACELLE_TRACE_MATCH_ETHERTYPE_SHIFT 0 /* The EtherType is that of ETHERTYPE. */
 #define NACELLE_TRACE_MATCH_ETHERTYPE_MASK 0x00000001u
 #define NACELLE_TRACE_MATCH_ROCE_SHIFT 1 /* It is UDP to port 4791. */
@@ -436,28 +431,34 @@
 #define NACELLE_TRACE_MATCH_PEER_MASK 0x00000008u
 #define NACELLE_TRACE_MATCH_QPN_SHIFT 4 /* The destination queue pair is QPN_RX, of sent frames QPN_TX. */
 #define NACELLE_TRACE_MATCH_QPN_MASK 0x00000010u
-#define NACELLE_TRACE_ETHERTYPE 0x034u /* rw: EtherType of frames that match. */
-#define NACELLE_TRACE_OPCODE 0x038u /* rw: BTH opcode of frames that match. */
-#define NACELLE_TRACE_PEER 0x03cu /* rw: IPv4 address of the peer of frames that match. */
-#define NACELLE_TRACE_QPN_RX 0x040u /* rw: Destination queue pair of received frames that match: one of the device. */
-#define NACELLE_TRACE_QPN_TX 0x044u /* rw: Destination queue pair of sent frames that match: one of a peer. */
-#define NACELLE_TRACE_NOW_LO 0x048u /* r: Ticks since reset, modulo 2^48: the lower 32 bits. */
-#define NACELLE_TRACE_NOW_HI 0x04cu /* r: Likewise, the upper 16 bits. */
-#define NACELLE_TRACE_TRIGGER_LO 0x050u /* r: When the trigger came, the lower 32 bits. */
-#define NACELLE_TRACE_TRIGGER_HI 0x054u /* r: Likewise, the upper 16 bits. */
-#define NACELLE_TRACE_RECORDED 0x060u /* r: Frames that were recorded, received and sent ones, modulo 2^16. That of number n is in entry n modulo FRAMES. */
-#define NACELLE_TRACE_RECORDED_WORDS 2u
-#define NACELLE_TRACE_USED 0x068u /* r: Rows that were used for received and for sent frames, modulo 2^16. */
-#define NACELLE_TRACE_USED_WORDS 2u
-#define NACELLE_TRACE_MISSED 0x070u /* r: Received and sent frames that were to be recorded, and for which there was no room; no more than 0xffff. */
-#define NACELLE_TRACE_MISSED_WORDS 2u
-#define NACELLE_TRACE_WINDOW 0x07cu /* rw: What is seen at WORDS: a piece of 2 KiB of the rows or of the entries. */
+#define NACELLE_TRACE_ETHERTYPE 0x030u /* w: EtherType of frames that match. */
+#define NACELLE_TRACE_OPCODE 0x034u /* w: BTH opcode of frames that match. */
+#define NACELLE_TRACE_PEER 0x038u /* w: IPv4 address of the peer of frames that match. */
+#define NACELLE_TRACE_QPN_RX 0x03cu /* w: Destination queue pair of received frames that match: one of the device. */
+#define NACELLE_TRACE_QPN_TX 0x040u /* w: Destination queue pair of sent frames that match: one of a peer. */
+#define NACELLE_TRACE_WINDOW 0x044u /* w: What is seen at WORDS: a piece of 2 KiB of the rows or of the entries. */
 #define NACELLE_TRACE_WINDOW_PIECE_SHIFT 0 /* Number of the piece. */
 #define NACELLE_TRACE_WINDOW_PIECE_MASK 0x00000fffu
 #define NACELLE_TRACE_WINDOW_ENTRIES_SHIFT 12 /* Entries, else rows. */
 #define NACELLE_TRACE_WINDOW_ENTRIES_MASK 0x00001000u
 #define NACELLE_TRACE_WINDOW_TX_SHIFT 13 /* Of sent frames, else of received ones. */
 #define NACELLE_TRACE_WINDOW_TX_MASK 0x00002000u
+#define NACELLE_TRACE_RECORDED 0x060u /* r: Frames that were recorded, received and sent ones, modulo 2^32. That of number n is in entry n modulo FRAMES. */
+#define NACELLE_TRACE_RECORDED_WORDS 2u
+#define NACELLE_TRACE_PLACES 0x068u /* r: For received and for sent frames, since the last start. */
+#define NACELLE_TRACE_PLACES_WORDS 2u
+#define NACELLE_TRACE_PLACES_USED_SHIFT 0 /* Rows that were used, modulo 2^16. */
+#define NACELLE_TRACE_PLACES_USED_MASK 0x0000ffffu
+#define NACELLE_TRACE_PLACES_MISSED_SHIFT 16 /* Frames that were to be recorded, and for which there was no room; no more than 0xffff. */
+#define NACELLE_TRACE_PLACES_MISSED_MASK 0xffff0000u
+#define NACELLE_TRACE_STATE 0x070u /* r: What it does. What was recorded is read when it is stopped. */
+#define NACELLE_TRACE_STATE_STATE_SHIFT 0 /* 0 stopped, 1 it records and waits for the trigger, 2 it records. */
+#define NACELLE_TRACE_STATE_STATE_MASK 0x00000003u
+#define NACELLE_TRACE_STATE_TRIGGERED_SHIFT 2 /* The trigger has come since the start. */
+#define NACELLE_TRACE_STATE_TRIGGERED_MASK 0x00000004u
+#define NACELLE_TRACE_STATE_TRIGGER_SHIFT 16 /* When the trigger came, the upper 16 bits. */
+#define NACELLE_TRACE_STATE_TRIGGER_MASK 0xffff0000u
+#define NACELLE_TRACE_TRIGGER 0x074u /* r: When the trigger came, the lower 32 bits. */
 #define NACELLE_TRACE_WORDS 0x800u /* r: Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0. */
 #define NACELLE_TRACE_WORDS_WORDS 512u
 

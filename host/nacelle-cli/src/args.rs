@@ -3,6 +3,7 @@
 
 mod inspect;
 mod parse;
+mod trace;
 mod way;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,6 +26,7 @@ use parse::{
     parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate, parse_mac, parse_network,
     parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
 };
+pub(crate) use trace::{DirectionArg, TraceArgs, TriggerArg};
 pub(crate) use way::{LinkArgs, WayArgs};
 
 /// Call accelerators over the network, and run simulated ones.
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Write what passes on the wire, or at a device, to a pcapng file until stopped
     Capture(CaptureArgs),
+    /// Let a device record frames at its MAC, in hardware, and show them or write them to a pcapng file
+    Trace(TraceArgs),
     /// Show what a device has counted
     Stats {
         /// The device's name or address

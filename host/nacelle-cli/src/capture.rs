@@ -34,7 +34,7 @@ pub(crate) fn capture(cli: &Cli, args: &CaptureArgs) -> Result<(), Failure> {
 fn on_wire(wire: &WireDir, args: &CaptureArgs) -> Result<u64, Failure> {
     let mut link = Captured::new(VirtualWire::join_mirror(wire)?);
     let comment = format!("everything on the Nacelle wire {}", wire.path().display());
-    link.recorder().start(PcapngWriter::create(&args.output, "wire", &comment)?);
+    link.recorder().start(PcapngWriter::create(&args.output, &["wire"], &comment)?);
     let mut buffer = vec![0; MAX_FRAME];
     until_told(args, |until| while let Ok(Some(_)) = link.recv(&mut buffer, until) {})?;
     link.recorder().stop().map_err(|error| cannot_write(&args.output, &error.to_string()))?;

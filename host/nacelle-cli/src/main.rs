@@ -36,6 +36,7 @@ mod remote;
 mod run;
 mod save;
 mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -73,6 +74,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Explain(args) => explain::explain(cli, args),
         Command::Ping(args) => ping::ping(cli, args),
         Command::Capture(args) => capture::capture(cli, args),
+        Command::Trace(args) => trace::trace(cli, args),
         Command::Stats { device } => list::stats(cli, device),
         Command::Log(args) => log::log(cli, args),
         Command::Stop { device } => list::stop(cli, device),

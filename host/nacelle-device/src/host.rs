@@ -349,7 +349,7 @@ impl Published {
             }
             LinkKind::Udp | LinkKind::Shm | LinkKind::Verbs => format!("{ip}: its UDP socket, and shared memory"),
         };
-        PcapngWriter::create(path, name, &format!("Nacelle device {name} ({kind}) at {what}"))
+        PcapngWriter::create(path, &[name], &format!("Nacelle device {name} ({kind}) at {what}"))
     }
 }
 

@@ -99,7 +99,7 @@ fn packets_are_sealed_where_they_can_be_damaged() {
     let dir = tempfile::tempdir().unwrap();
     send_to(&mut medium, PEER, 100, 1);
     send_to(&mut medium, network, 100, 1);
-    let writer = PcapngWriter::create(&dir.path().join("a.pcapng"), "test", "a test").unwrap();
+    let writer = PcapngWriter::create(&dir.path().join("a.pcapng"), &["test"], "a test").unwrap();
     medium.recorder().start(writer);
     send_to(&mut medium, PEER, 100, 1);
     let sent = sent.lock().unwrap();
@@ -134,7 +134,7 @@ fn nothing_is_written_in_place_while_a_capture_runs() {
     let (mut medium, sent) = medium();
     let dir = tempfile::tempdir().unwrap();
     send(&mut medium, 60_000, 1);
-    let writer = PcapngWriter::create(&dir.path().join("a.pcapng"), "test", "a test").unwrap();
+    let writer = PcapngWriter::create(&dir.path().join("a.pcapng"), &["test"], "a test").unwrap();
     medium.recorder().start(writer);
     send(&mut medium, 60_000, 2);
     assert!(medium.recorder().stop().unwrap());

@@ -213,7 +213,7 @@ fn station(args: &StationArgs) -> Outcome<Station> {
     let dir = WireDir::open(args.wire.clone().unwrap_or_else(WireDir::default_path))?;
     let mut captured = Captured::new(VirtualWire::join(&dir, &args.name)?);
     if let Some(path) = &args.capture {
-        captured.recorder().start(PcapngWriter::create(path, &args.name, "nacelle-interop")?);
+        captured.recorder().start(PcapngWriter::create(path, &[&args.name], "nacelle-interop")?);
     }
     let rules = Impairments { loss: args.loss / 100.0, seed: args.seed, ..Impairments::default() };
     let link: Box<dyn Link> =

@@ -46,7 +46,7 @@ pub use claim::Claim;
 pub use impair::{Impaired, ImpairedDatagrams, ImpairmentCounts, Impairments};
 pub use interface::InterfaceName;
 pub use packet::PacketLink;
-pub use pcapng::{Captured, Direction, PcapngWriter, Recorder};
+pub use pcapng::{Captured, Direction, Packet, PcapngWriter, Recorder};
 pub use probe::PortProbe;
 pub use shm::{ShmHub, ShmLink, offers_shm, withdraw_shm};
 pub use switch::{Switch, SwitchHost, SwitchStats};

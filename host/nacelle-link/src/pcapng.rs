@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A pcapng tap: writes every frame of a link to a file that Wireshark opens.
 //!
-//! pcapng, draft-ietf-opsawg-pcapng: one section, one Ethernet interface, nanosecond timestamps, each packet flagged
+//! pcapng, draft-ietf-opsawg-pcapng: one section, Ethernet interfaces, nanosecond timestamps, each packet flagged
 //! inbound or outbound. Each block is written at once and whole, so a capture is complete at any moment, whatever becomes
 //! of the process that writes it.
 
@@ -18,6 +18,7 @@ use crate::{Link, LinkError, LinkStats, MAX_FRAME, own_user};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const LINKTYPE_ETHERNET: u16 = 1;
@@ -28,6 +29,8 @@ const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
+const ISB_IFRECV: u16 = 4;
+const ISB_IFDROP: u16 = 5;
 
 /// Which way a frame went, seen from the party whose link is captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,23 @@ pub enum Direction {
     Inbound,
     /// Sent.
     Outbound,
+}
+
+/// A frame, of which the capture may have a part only.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    /// The number of its interface.
+    pub interface: u32,
+    /// When it passed, in nanoseconds since 1970.
+    pub nanoseconds: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// Bytes on the wire.
+    pub length: u32,
+    /// The first of them.
+    pub data: &'a [u8],
+    /// What there is to say about it; empty for nothing.
+    pub comment: &'a str,
 }
 
 /// Writes pcapng blocks.
@@ -51,10 +71,10 @@ impl PcapngWriter<File> {
     ///
     /// # Errors
     /// [`LinkError::Io`] if there is such another file, or it cannot be written.
-    pub fn create(path: &Path, interface: &str, comment: &str) -> Result<Self, LinkError> {
+    pub fn create(path: &Path, interfaces: &[&str], comment: &str) -> Result<Self, LinkError> {
         let what = || format!("write the capture {}", path.display());
         let file = open(path).map_err(LinkError::io(what()))?;
-        Self::new(file, interface, comment).map_err(LinkError::io(what()))
+        Self::new(file, interfaces, comment).map_err(LinkError::io(what()))
     }
 }
 
@@ -78,11 +98,11 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Writes the section header, with `comment`, and the description of the one interface.
+    /// Writes the section header, with `comment`, and the descriptions of the interfaces, which have these names.
     ///
     /// # Errors
     /// The error of the writer.
-    pub fn new(out: W, interface: &str, comment: &str) -> io::Result<Self> {
+    pub fn new(out: W, interfaces: &[&str], comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, block: Vec::with_capacity(MAX_FRAME + 64) };
         writer.begin(SECTION_HEADER);
         writer.put(&BYTE_ORDER_MAGIC.to_le_bytes());
@@ -94,14 +114,16 @@ impl<W: Write> PcapngWriter<W> {
         writer.option(OPT_END, &[]);
         writer.finish()?;
 
-        writer.begin(INTERFACE_DESCRIPTION);
-        writer.put(&LINKTYPE_ETHERNET.to_le_bytes());
-        writer.put(&0u16.to_le_bytes()); // reserved
-        writer.put(&0u32.to_le_bytes()); // no limit on the captured length
-        writer.option(IF_NAME, interface.as_bytes());
-        writer.option(IF_TSRESOL, &[9]); // 10^-9 s
-        writer.option(OPT_END, &[]);
-        writer.finish()?;
+        for interface in interfaces {
+            writer.begin(INTERFACE_DESCRIPTION);
+            writer.put(&LINKTYPE_ETHERNET.to_le_bytes());
+            writer.put(&0u16.to_le_bytes()); // reserved
+            writer.put(&0u32.to_le_bytes()); // no limit on the captured length
+            writer.option(IF_NAME, interface.as_bytes());
+            writer.option(IF_TSRESOL, &[9]); // 10^-9 s
+            writer.option(OPT_END, &[]);
+            writer.finish()?;
+        }
         Ok(writer)
     }
 
@@ -112,21 +134,51 @@ impl<W: Write> PcapngWriter<W> {
     pub fn frame(&mut self, at: SystemTime, direction: Direction, frame: &[u8]) -> io::Result<()> {
         let nanoseconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let length = u32::try_from(frame.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let flags: u32 = match direction {
+        self.packet(&Packet { interface: 0, nanoseconds, direction, length, data: frame, comment: "" })
+    }
+
+    /// Writes a part of a frame, or all of it.
+    ///
+    /// # Errors
+    /// The error of the writer.
+    pub fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+        let captured = u32::try_from(packet.data.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let flags: u32 = match packet.direction {
             Direction::Inbound => 1,
             Direction::Outbound => 2,
         };
         self.begin(ENHANCED_PACKET);
-        self.put(&0u32.to_le_bytes()); // interface
-        self.put(&((nanoseconds >> 32) as u32).to_le_bytes());
-        self.put(&(nanoseconds as u32).to_le_bytes());
-        self.put(&length.to_le_bytes()); // captured
-        self.put(&length.to_le_bytes()); // on the wire
-        self.put(frame);
+        self.put(&packet.interface.to_le_bytes());
+        self.time(packet.nanoseconds);
+        self.put(&captured.to_le_bytes());
+        self.put(&packet.length.to_le_bytes());
+        self.put(packet.data);
         self.pad();
+        if !packet.comment.is_empty() {
+            self.option(OPT_COMMENT, packet.comment.as_bytes());
+        }
         self.option(EPB_FLAGS, &flags.to_le_bytes());
         self.option(OPT_END, &[]);
         self.finish()
+    }
+
+    /// Writes how many frames an interface has seen until a time, in nanoseconds since 1970, and how many of them were not captured.
+    ///
+    /// # Errors
+    /// The error of the writer.
+    pub fn statistics(&mut self, interface: u32, nanoseconds: u64, seen: u64, missed: u64) -> io::Result<()> {
+        self.begin(INTERFACE_STATISTICS);
+        self.put(&interface.to_le_bytes());
+        self.time(nanoseconds);
+        self.option(ISB_IFRECV, &seen.to_le_bytes());
+        self.option(ISB_IFDROP, &missed.to_le_bytes());
+        self.option(OPT_END, &[]);
+        self.finish()
+    }
+
+    fn time(&mut self, nanoseconds: u64) {
+        self.put(&((nanoseconds >> 32) as u32).to_le_bytes());
+        self.put(&(nanoseconds as u32).to_le_bytes());
     }
 
     fn begin(&mut self, kind: u32) {

@@ -38,7 +38,7 @@ fn an_independent_reader_finds_every_frame() {
     let mut link = Captured::new(near);
     link.send(&frame(0, 60)).unwrap(); // before the capture
     let before = SystemTime::now();
-    link.recorder().start(PcapngWriter::create(&path, "test0", "a comment, of 27 characters").unwrap());
+    link.recorder().start(PcapngWriter::create(&path, &["test0"], "a comment, of 27 characters").unwrap());
     let mut expected = Vec::new();
     for number in 1..40 {
         let sent = frame(number, 14 + 37 * number as usize);
@@ -87,10 +87,10 @@ fn an_independent_reader_finds_every_frame() {
 #[test]
 fn a_capture_that_cannot_be_written_ends_itself_and_says_so() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    assert!(PcapngWriter::new(full(), "x", "y").is_err());
+    assert!(PcapngWriter::new(full(), &["x"], "y").is_err());
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("nowhere/capture.pcapng");
-    assert!(PcapngWriter::create(&path, "x", "y").is_err());
+    assert!(PcapngWriter::create(&path, &["x"], "y").is_err());
     let (near, _far) = Pipe::pair();
     let mut link = Captured::new(near);
     assert!(!link.recorder().stop().unwrap(), "none ran");

@@ -6,6 +6,8 @@
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
 //! - [`admission`] says who may connect.
 //! - [`event_log`] says what has happened.
+//! - [`frame_trace`] has the frames that a device has recorded at its MAC.
+//! - [`trace`] has the frames that a device has recorded at its MAC.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
@@ -22,6 +24,7 @@ pub mod discover;
 mod error;
 pub mod event_log;
 mod frame;
+pub mod frame_trace;
 mod kernels;
 mod mailbox;
 mod manage;

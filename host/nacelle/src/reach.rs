@@ -276,7 +276,7 @@ fn on_datagrams(
 
 /// Begins the capture, if there is to be one.
 fn capture(ip: IpAddr, options: &Options) -> Result<Option<PcapngWriter<std::fs::File>>, LinkError> {
-    let begin = |path| PcapngWriter::create(path, "caller", &format!("Nacelle caller of the device at {ip}"));
+    let begin = |path| PcapngWriter::create(path, &["caller"], &format!("Nacelle caller of the device at {ip}"));
     options.capture.as_deref().map(begin).transpose()
 }
 

@@ -39,6 +39,9 @@ MESSAGES = 4096  # rpc_pkg::CTRL_BYTES
 DESCRIPTION_VERSION = 1
 LOAD_BYTES = 64  # rpc_pkg::LOAD_BYTES
 MAX_DESCRIPTION = 64 << 10
+MAX_TRACE = 1 << 20
+TRACE_ROWS_MIN = 16  # frame_trace
+TRACE_FRAME = 128  # bytes of a frame for which the trace has an entry
 DRAM_KEYS = {
     "organisation": ("burst_bytes", "row_bytes", "bank_groups", "banks"),
     "timing": (
@@ -146,6 +149,7 @@ class Device:
     memory_bytes: int
     memories: int  # each of memory_bytes
     calls_memory: int  # the one that callers' regions are in
+    trace_bytes: int  # of frames that the trace holds, half of them received, half sent; 0: there is none
     ecc: bool  # the device keeps its memories by a code of its own
     dram: Dram | None  # how the simulated memories behave; None: with a fixed latency
     sockets: tuple[Socket, ...]
@@ -164,6 +168,16 @@ class Device:
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
         parameters = json.dumps([plain, sockets, self.reach(), [socket.completions for socket in self.sockets]])
         return hashlib.sha256(parameters.encode()).digest()[:8]
+
+    @property
+    def trace_rows(self) -> int:
+        """Beats that the trace of frames holds of each direction; 0: there is none."""
+        return self.trace_bytes // 2 * 8 // self.data_w
+
+    @property
+    def trace_frames(self) -> int:
+        """Frames that it holds of each direction."""
+        return max(self.trace_bytes // 2 // TRACE_FRAME, TRACE_ROWS_MIN)
 
     @property
     def changes(self) -> bool:
@@ -363,6 +377,7 @@ def load(path: Path) -> Device:
     table = _Table(values, str(path))
     folders = tuple(Path(folder) for folder in table.take("kernels", list))
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
+    telemetry = _Table(table.take("telemetry", dict, {}), f"{path}, [telemetry]")
     sockets = []
     for entry in table.tables("sockets"):
         images = tuple(load_kernel(name, folders) for name in _images(entry))
@@ -387,13 +402,14 @@ def load(path: Path) -> Device:
         memory_bytes=memory.number("bytes", 1 << 22, 1 << MEMORY_STRIDE_W, power_of_two=True),
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),
         calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),
+        trace_bytes=telemetry.number("trace_bytes", 0, MAX_TRACE, power_of_two=True, default=0),
         ecc=memory.take("ecc", bool, False),
         dram=dram_named(memory.take("timing", str, FIXED), path),
         sockets=tuple(sockets),
         kernel_folders=folders,
         files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
     )
-    for part in (transport, calls, management, memory, table):
+    for part in (transport, calls, management, memory, telemetry, table):
         part.end()
     check(device)
     return device
@@ -416,6 +432,9 @@ def check(device: Device) -> None:
         )
     if device.queue_pairs * device.contexts * MESSAGES + MAX_DESCRIPTION >= device.memory_bytes:
         raise DescriptionError(f"{where}: the messages of {device.queue_pairs} connections fill the memory: bytes must be larger")
+    if 0 < device.trace_bytes < TRACE_ROWS_MIN * 2 * device.data_w // 8:
+        least = TRACE_ROWS_MIN * 2 * device.data_w // 8
+        raise DescriptionError(f"{where}: trace_bytes is {device.trace_bytes}; at {device.data_w} bits it must be 0, or {least} or more")
     if device.calls_memory >= device.memories:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
     for i, socket in enumerate(device.sockets):

@@ -184,6 +184,10 @@ package device_pkg;
   localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
 
+  // The trace of frames: beats and frames that it holds of each direction; no beats: there is none.
+  localparam int unsigned TRACE_ROWS = {device.trace_rows};
+  localparam int unsigned TRACE_FRAMES = {device.trace_frames};
+
   localparam logic [31:0] BUILD_REVISION = 32'h{revision()};
   localparam logic [63:0] BUILD_DIGEST = 64'h{device.digest.hex()};
 endpackage

@@ -73,6 +73,27 @@ pub(super) fn parse_word(text: &str) -> Result<u32, String> {
     word.ok_or_else(|| format!("{text:?} is no number of 32 bits, as in 4096 or 0x1000"))
 }
 
+pub(super) fn parse_qpn(text: &str) -> Result<u32, String> {
+    let qpn = parse_word(text).ok().filter(|qpn| *qpn < 1 << 24);
+    qpn.ok_or_else(|| format!("{text:?} is no queue pair number, of 24 bits"))
+}
+
+pub(super) fn parse_opcode(text: &str) -> Result<u8, String> {
+    let opcode = parse_word(text).ok().and_then(|opcode| opcode.try_into().ok());
+    opcode.ok_or_else(|| format!("{text:?} is no opcode of 8 bits, as in 4 or 0x11"))
+}
+
+pub(super) fn parse_ethertype(text: &str) -> Result<u16, String> {
+    match text {
+        "arp" => Ok(0x0806),
+        "ipv4" => Ok(0x0800),
+        _ => {
+            let number = parse_word(text).ok().and_then(|number| number.try_into().ok());
+            number.ok_or_else(|| format!("{text:?} is no EtherType: arp, ipv4, or a number of 16 bits as in 0x88cc"))
+        }
+    }
+}
+
 pub(super) fn parse_key(text: &str) -> Result<u32, String> {
     let key = parse_number(text).ok().and_then(|key| key.try_into().ok());
     key.ok_or_else(|| format!("{text:?} is no key of 32 bits, as in 0x1234abcd"))

@@ -954,8 +954,8 @@ pub mod event_log {
     pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x454c4f47, \"ELOG\": the event log." };
     /// Version of this block: major in the upper 16 bits, minor in the lower.
     pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
-    /// Byte address of the next block, that of socket 0.
-    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block, that of socket 0." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
     /// Ticks of a second: the unit of times.
     pub const TICKS_HZ: Register = Register { name: "TICKS_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Ticks of a second: the unit of times." };
     /// Ticks since reset, modulo 2^48: the lower 32 bits.
@@ -990,7 +990,6 @@ pub mod trace {
             ROWS,
             FRAMES,
             COMMAND,
-            STATE,
             MODE,
             SNAP,
             AFTER,
@@ -1000,14 +999,11 @@ pub mod trace {
             PEER,
             QPN_RX,
             QPN_TX,
-            NOW_LO,
-            NOW_HI,
-            TRIGGER_LO,
-            TRIGGER_HI,
-            RECORDED,
-            USED,
-            MISSED,
             WINDOW,
+            RECORDED,
+            PLACES,
+            STATE,
+            TRIGGER,
             WORDS,
         ],
     };
@@ -1031,12 +1027,6 @@ pub mod trace {
     pub const COMMAND_STOP: Field = Field { name: "stop", low: 1, width: 1, doc: "Record no more." };
     /// A bit that is written as 1 acts once.
     pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x1c, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_START, COMMAND_STOP], doc: "A bit that is written as 1 acts once." };
-    /// `STATE.state`: 0 stopped, 1 it records and waits for the trigger, 2 it records.
-    pub const STATE_STATE: Field = Field { name: "state", low: 0, width: 2, doc: "0 stopped, 1 it records and waits for the trigger, 2 it records." };
-    /// `STATE.triggered`: The trigger has come since the start.
-    pub const STATE_TRIGGERED: Field = Field { name: "triggered", low: 2, width: 1, doc: "The trigger has come since the start." };
-    /// What it does. What was recorded is read when it is stopped.
-    pub const STATE: Register = Register { name: "STATE", offset: 0x20, count: None, mode: Mode::Read, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATE_STATE, STATE_TRIGGERED], doc: "What it does. What was recorded is read when it is stopped." };
     /// `MODE.trigger`: 0 none, 1 a frame that matches, 2 a drop: any counter whose name has `_drop_`.
     pub const MODE_TRIGGER: Field = Field { name: "trigger", low: 0, width: 2, doc: "0 none, 1 a frame that matches, 2 a drop: any counter whose name has `_drop_`." };
     /// `MODE.ring`: New frames take the place of the oldest; else they are missed when there is no room.
@@ -1047,12 +1037,12 @@ pub mod trace {
     pub const MODE_RX: Field = Field { name: "rx", low: 4, width: 1, doc: "Received frames are recorded." };
     /// `MODE.tx`: Sent frames are recorded.
     pub const MODE_TX: Field = Field { name: "tx", low: 5, width: 1, doc: "Sent frames are recorded." };
-    /// How it records. In use at once, as all settings.
-    pub const MODE: Register = Register { name: "MODE", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[MODE_TRIGGER, MODE_RING, MODE_MATCHING, MODE_RX, MODE_TX], doc: "How it records. In use at once, as all settings." };
+    /// How it records. In use at once, as all settings, which cannot be read.
+    pub const MODE: Register = Register { name: "MODE", offset: 0x20, count: None, mode: Mode::Write, mask: 0x3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[MODE_TRIGGER, MODE_RING, MODE_MATCHING, MODE_RX, MODE_TX], doc: "How it records. In use at once, as all settings, which cannot be read." };
     /// How much of each frame is recorded, rounded up to whole rows.
-    pub const SNAP: Register = Register { name: "SNAP", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How much of each frame is recorded, rounded up to whole rows." };
+    pub const SNAP: Register = Register { name: "SNAP", offset: 0x24, count: None, mode: Mode::Write, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How much of each frame is recorded, rounded up to whole rows." };
     /// Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on.
-    pub const AFTER: Register = Register { name: "AFTER", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on." };
+    pub const AFTER: Register = Register { name: "AFTER", offset: 0x28, count: None, mode: Mode::Write, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames after the trigger, or without one from the start, after which it stops; one more if two end in the same cycle. 0: it goes on." };
     /// `MATCH.ethertype`: The EtherType is that of ETHERTYPE.
     pub const MATCH_ETHERTYPE: Field = Field { name: "ethertype", low: 0, width: 1, doc: "The EtherType is that of ETHERTYPE." };
     /// `MATCH.roce`: It is UDP to port 4791.
@@ -1064,31 +1054,17 @@ pub mod trace {
     /// `MATCH.qpn`: The destination queue pair is QPN_RX, of sent frames QPN_TX.
     pub const MATCH_QPN: Field = Field { name: "qpn", low: 4, width: 1, doc: "The destination queue pair is QPN_RX, of sent frames QPN_TX." };
     /// What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is.
-    pub const MATCH: Register = Register { name: "MATCH", offset: 0x30, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[MATCH_ETHERTYPE, MATCH_ROCE, MATCH_OPCODE, MATCH_PEER, MATCH_QPN], doc: "What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is." };
+    pub const MATCH: Register = Register { name: "MATCH", offset: 0x2c, count: None, mode: Mode::Write, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[MATCH_ETHERTYPE, MATCH_ROCE, MATCH_OPCODE, MATCH_PEER, MATCH_QPN], doc: "What a frame must have to match: all that is set here. Terms after the first are of frames with an IPv4 header of 20 bytes; they look at its bytes, whatever the frame is." };
     /// EtherType of frames that match.
-    pub const ETHERTYPE: Register = Register { name: "ETHERTYPE", offset: 0x34, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "EtherType of frames that match." };
+    pub const ETHERTYPE: Register = Register { name: "ETHERTYPE", offset: 0x30, count: None, mode: Mode::Write, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "EtherType of frames that match." };
     /// BTH opcode of frames that match.
-    pub const OPCODE: Register = Register { name: "OPCODE", offset: 0x38, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "BTH opcode of frames that match." };
+    pub const OPCODE: Register = Register { name: "OPCODE", offset: 0x34, count: None, mode: Mode::Write, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "BTH opcode of frames that match." };
     /// IPv4 address of the peer of frames that match.
-    pub const PEER: Register = Register { name: "PEER", offset: 0x3c, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of the peer of frames that match." };
+    pub const PEER: Register = Register { name: "PEER", offset: 0x38, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of the peer of frames that match." };
     /// Destination queue pair of received frames that match: one of the device.
-    pub const QPN_RX: Register = Register { name: "QPN_RX", offset: 0x40, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Destination queue pair of received frames that match: one of the device." };
+    pub const QPN_RX: Register = Register { name: "QPN_RX", offset: 0x3c, count: None, mode: Mode::Write, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Destination queue pair of received frames that match: one of the device." };
     /// Destination queue pair of sent frames that match: one of a peer.
-    pub const QPN_TX: Register = Register { name: "QPN_TX", offset: 0x44, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Destination queue pair of sent frames that match: one of a peer." };
-    /// Ticks since reset, modulo 2^48: the lower 32 bits.
-    pub const NOW_LO: Register = Register { name: "NOW_LO", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Ticks since reset, modulo 2^48: the lower 32 bits." };
-    /// Likewise, the upper 16 bits.
-    pub const NOW_HI: Register = Register { name: "NOW_HI", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 16 bits." };
-    /// When the trigger came, the lower 32 bits.
-    pub const TRIGGER_LO: Register = Register { name: "TRIGGER_LO", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "When the trigger came, the lower 32 bits." };
-    /// Likewise, the upper 16 bits.
-    pub const TRIGGER_HI: Register = Register { name: "TRIGGER_HI", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 16 bits." };
-    /// Frames that were recorded, received and sent ones, modulo 2^16. That of number n is in entry n modulo FRAMES.
-    pub const RECORDED: Register = Register { name: "RECORDED", offset: 0x60, count: Some(2), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames that were recorded, received and sent ones, modulo 2^16. That of number n is in entry n modulo FRAMES." };
-    /// Rows that were used for received and for sent frames, modulo 2^16.
-    pub const USED: Register = Register { name: "USED", offset: 0x68, count: Some(2), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows that were used for received and for sent frames, modulo 2^16." };
-    /// Received and sent frames that were to be recorded, and for which there was no room; no more than 0xffff.
-    pub const MISSED: Register = Register { name: "MISSED", offset: 0x70, count: Some(2), mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received and sent frames that were to be recorded, and for which there was no room; no more than 0xffff." };
+    pub const QPN_TX: Register = Register { name: "QPN_TX", offset: 0x40, count: None, mode: Mode::Write, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Destination queue pair of sent frames that match: one of a peer." };
     /// `WINDOW.piece`: Number of the piece.
     pub const WINDOW_PIECE: Field = Field { name: "piece", low: 0, width: 12, doc: "Number of the piece." };
     /// `WINDOW.entries`: Entries, else rows.
@@ -1096,7 +1072,25 @@ pub mod trace {
     /// `WINDOW.tx`: Of sent frames, else of received ones.
     pub const WINDOW_TX: Field = Field { name: "tx", low: 13, width: 1, doc: "Of sent frames, else of received ones." };
     /// What is seen at WORDS: a piece of 2 KiB of the rows or of the entries.
-    pub const WINDOW: Register = Register { name: "WINDOW", offset: 0x7c, count: None, mode: Mode::ReadWrite, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[WINDOW_PIECE, WINDOW_ENTRIES, WINDOW_TX], doc: "What is seen at WORDS: a piece of 2 KiB of the rows or of the entries." };
+    pub const WINDOW: Register = Register { name: "WINDOW", offset: 0x44, count: None, mode: Mode::Write, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[WINDOW_PIECE, WINDOW_ENTRIES, WINDOW_TX], doc: "What is seen at WORDS: a piece of 2 KiB of the rows or of the entries." };
+    /// Frames that were recorded, received and sent ones, modulo 2^32. That of number n is in entry n modulo FRAMES.
+    pub const RECORDED: Register = Register { name: "RECORDED", offset: 0x60, count: Some(2), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames that were recorded, received and sent ones, modulo 2^32. That of number n is in entry n modulo FRAMES." };
+    /// `PLACES.used`: Rows that were used, modulo 2^16.
+    pub const PLACES_USED: Field = Field { name: "used", low: 0, width: 16, doc: "Rows that were used, modulo 2^16." };
+    /// `PLACES.missed`: Frames that were to be recorded, and for which there was no room; no more than 0xffff.
+    pub const PLACES_MISSED: Field = Field { name: "missed", low: 16, width: 16, doc: "Frames that were to be recorded, and for which there was no room; no more than 0xffff." };
+    /// For received and for sent frames, since the last start.
+    pub const PLACES: Register = Register { name: "PLACES", offset: 0x68, count: Some(2), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PLACES_USED, PLACES_MISSED], doc: "For received and for sent frames, since the last start." };
+    /// `STATE.state`: 0 stopped, 1 it records and waits for the trigger, 2 it records.
+    pub const STATE_STATE: Field = Field { name: "state", low: 0, width: 2, doc: "0 stopped, 1 it records and waits for the trigger, 2 it records." };
+    /// `STATE.triggered`: The trigger has come since the start.
+    pub const STATE_TRIGGERED: Field = Field { name: "triggered", low: 2, width: 1, doc: "The trigger has come since the start." };
+    /// `STATE.trigger`: When the trigger came, the upper 16 bits.
+    pub const STATE_TRIGGER: Field = Field { name: "trigger", low: 16, width: 16, doc: "When the trigger came, the upper 16 bits." };
+    /// What it does. What was recorded is read when it is stopped.
+    pub const STATE: Register = Register { name: "STATE", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffff0007, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATE_STATE, STATE_TRIGGERED, STATE_TRIGGER], doc: "What it does. What was recorded is read when it is stopped." };
+    /// When the trigger came, the lower 32 bits.
+    pub const TRIGGER: Register = Register { name: "TRIGGER", offset: 0x74, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "When the trigger came, the lower 32 bits." };
     /// Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0.
     pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(512), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0." };
 }
