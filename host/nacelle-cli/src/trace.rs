@@ -2,7 +2,7 @@
 //! `nacelle trace`: frames that a device records at its MAC.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nacelle_link::{Packet, PcapngWriter};
@@ -91,23 +91,23 @@ where
     let settings = settings(args)?;
     let stop = stop_on_signal()?;
     let before = drops(registers)?;
-    FrameTrace::new(registers)?.start(&settings)?;
+    let mut trace = FrameTrace::new(registers)?;
+    trace.start(&settings)?;
     let end = args.seconds.and_then(|time| Instant::now().checked_add(time));
     if end.is_none() && settings.after == 0 {
         eprintln!("recording until interrupted");
     }
-    let outcome = wait(registers, &stop, end);
+    let outcome = wait(&mut trace, &stop, end);
     // Whatever came between: nobody is left who would stop it.
-    let mut trace = FrameTrace::new(registers)?;
     trace.stop()?;
     outcome?;
     let recording = trace.recording()?;
     let hz = trace.ticks_hz();
     let after = drops(registers)?;
-    let counted = before.iter().zip(after).map(|((counter, before), (_, after))| Drops {
-        counter,
-        count: after.wrapping_sub(*before),
-    });
+    let counted = before
+        .iter()
+        .zip(after)
+        .map(|((counter, before), (_, after))| Drops { counter, count: after.wrapping_sub(*before) });
     let drops: Vec<Drops> = counted.filter(|drops| drops.count > 0).collect();
     let clock = Clock { hz, now: recording.now, anchor: is_real.then(SystemTime::now) };
     if let Some(path) = &args.output {
@@ -137,17 +137,14 @@ where
 
 /// Waits until the device stops, the time is over, or a signal comes.
 fn wait<R: Registers>(
-    registers: &mut R,
-    stop: &std::sync::atomic::AtomicBool,
+    trace: &mut FrameTrace<'_, R>,
+    stop: &AtomicBool,
     end: Option<Instant>,
-) -> Result<(), Failure>
-where
-    Failure: From<TraceError<R::Error>>,
-{
+) -> Result<(), TraceError<R::Error>> {
     let mut look = Instant::now();
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         if Instant::now() >= look {
-            if !FrameTrace::new(registers)?.status()?.records {
+            if !trace.status()?.records {
                 break;
             }
             look = Instant::now() + LOOK_EVERY;
@@ -183,10 +180,16 @@ fn settings(args: &TraceArgs) -> Result<Settings, Failure> {
         tx &= args.peer_qpn.is_some();
     }
     if is_trigger && filter.is_any() {
-        return Err(Failure::usage("there is nothing to match", "say which frame is the trigger, as by --peer or --qpn"));
+        return Err(Failure::usage(
+            "there is nothing to match",
+            "say which frame is the trigger, as by --peer or --qpn",
+        ));
     }
     if !rx && !tx {
-        return Err(Failure::usage("the queue pair is not one of this direction", "--qpn is of received frames, --peer-qpn of sent ones"));
+        return Err(Failure::usage(
+            "the queue pair is not one of this direction",
+            "--qpn is of received frames, --peer-qpn of sent ones",
+        ));
     }
     let trigger = match args.trigger {
         None => Trigger::None,
@@ -232,20 +235,15 @@ impl Clock {
     }
 }
 
-fn write(
-    path: &Path,
-    device: &str,
-    recording: &Recording,
-    drops: &[Drops],
-    clock: &Clock,
-) -> Result<(), Failure> {
+fn write(path: &Path, device: &str, recording: &Recording, drops: &[Drops], clock: &Clock) -> Result<(), Failure> {
     let times = match clock.anchor {
         Some(_) => "by this host's clock, as good as the management network is fast",
         None => "since the device's reset, of simulated time",
     };
     let counted: Vec<String> = drops.iter().map(|drops| format!("{} {}", drops.counter, drops.count)).collect();
     let counted = if counted.is_empty() { "none".into() } else { counted.join(", ") };
-    let comment = format!("recorded by the Nacelle device {device} at its MAC; times {times}; drops meanwhile: {counted}");
+    let comment =
+        format!("recorded by the Nacelle device {device} at its MAC; times {times}; drops meanwhile: {counted}");
     let mut file = PcapngWriter::create(path, &INTERFACES, &comment)?;
     let mut put = || {
         let mut trigger = recording.trigger;
@@ -255,7 +253,9 @@ fn write(
                 notes.push("wrong FCS");
             }
             // The trigger is seen behind the frame that it is, so the next one is the first after it.
-            if let Some(at) = trigger && ticks_since(recording.now, frame.ticks) <= ticks_since(recording.now, at) {
+            if let Some(at) = trigger
+                && ticks_since(recording.now, frame.ticks) <= ticks_since(recording.now, at)
+            {
                 notes.push("first frame that began after the trigger");
                 trigger = None;
             }
@@ -294,7 +294,10 @@ fn tell(args: &TraceArgs, recording: &Recording, drops: &[Drops]) {
         let there = recording.frames.iter().filter(|frame| frame.direction == direction).count() as u32;
         if status.missed[at] > 0 {
             let least = if status.missed[at] == 0xffff { "at least " } else { "" };
-            eprintln!("{name}: no room for {least}{} later frames: a smaller --snap or a filter makes room", status.missed[at]);
+            eprintln!(
+                "{name}: no room for {least}{} later frames: a smaller --snap or a filter makes room",
+                status.missed[at]
+            );
         }
         if status.recorded[at] > there {
             eprintln!("{name}: {} older frames were written over", status.recorded[at] - there);

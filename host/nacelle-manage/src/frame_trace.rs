@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Registers;
 use crate::event_log::ticks_since;
-use crate::map::{Register, trace};
+use crate::map::{Register, event_log, trace};
 
 /// Words that are seen at once.
 const WINDOW_WORDS: u32 = 512;
@@ -92,7 +92,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { trigger: Trigger::None, ring: false, directions: [true; 2], snap: 256, after: 0, filter: Match::default() }
+        Self {
+            trigger: Trigger::None,
+            ring: false,
+            directions: [true; 2],
+            snap: 256,
+            after: 0,
+            filter: Match::default(),
+        }
     }
 }
 
@@ -218,17 +225,15 @@ impl<'a, R: Registers> FrameTrace<'a, R> {
         Ok([0, 1].map(|direction| values.get(direction).copied().unwrap_or(0)))
     }
 
-    /// A time whose halves are two registers.
-    fn read_time(
-        &mut self,
-        low: &Register,
-        high: &Register,
-    ) -> Result<u64, TraceError<R::Error>> {
+    /// The device's time, by the event log; its halves are two registers.
+    fn now(&mut self) -> Result<u64, TraceError<R::Error>> {
+        let [low, high] = [&event_log::NOW_LO, &event_log::NOW_HI].map(|register| register.at(event_log::BASE));
         loop {
-            let before = self.read(high)?;
-            let time = self.read(low)?;
-            if self.read(high)? == before {
-                return Ok(u64::from(before) << 32 | u64::from(time));
+            let values = self.registers.read_all(&[high, low, high]).map_err(TraceError::Access)?;
+            if let [before, now, after] = values[..]
+                && before == after
+            {
+                return Ok(u64::from(before) << 32 | u64::from(now));
             }
         }
     }
@@ -247,14 +252,12 @@ impl<'a, R: Registers> FrameTrace<'a, R> {
         if self.status()?.records {
             return Err(TraceError::Busy);
         }
+        (self.snap, self.ring) = (settings.snap.into(), settings.ring);
         let filter = &settings.filter;
         let matching = settings.trigger != Trigger::Match && !filter.is_any();
         let [rx, tx] = settings.directions.map(u32::from);
-        let mode = settings.trigger as u32
-            | u32::from(settings.ring) << 2
-            | u32::from(matching) << 3
-            | rx << 4
-            | tx << 5;
+        let mode =
+            settings.trigger as u32 | u32::from(settings.ring) << 2 | u32::from(matching) << 3 | rx << 4 | tx << 5;
         let [qpn_rx, qpn_tx] = filter.qpn.unwrap_or_default();
         for (register, value) in [
             (&trace::MODE, mode),
@@ -290,7 +293,7 @@ impl<'a, R: Registers> FrameTrace<'a, R> {
             records: state & 3 != 0,
             triggered: state >> 2 & 1 != 0,
             recorded: self.read_pair(&trace::RECORDED)?,
-            missed: self.read_pair(&trace::MISSED)?,
+            missed: self.read_pair(&trace::PLACES)?.map(|places| places >> 16),
         })
     }
 
@@ -317,7 +320,12 @@ impl<'a, R: Registers> FrameTrace<'a, R> {
     }
 
     /// The frames of a direction that are whole.
-    fn frames_of(&mut self, direction: Direction, recorded: u32, used: u32) -> Result<Vec<Frame>, TraceError<R::Error>> {
+    fn frames_of(
+        &mut self,
+        direction: Direction,
+        recorded: u32,
+        used: u32,
+    ) -> Result<Vec<Frame>, TraceError<R::Error>> {
         let count = recorded.min(self.frames);
         // The newest first.
         let numbers: Vec<u32> = (1..=count).map(|back| recorded.wrapping_sub(back)).collect();
@@ -356,7 +364,7 @@ impl<'a, R: Registers> FrameTrace<'a, R> {
         Ok(whole.collect())
     }
 
-    /// Reads what was recorded, once it is stopped.
+    /// Reads what was recorded since [`start`](Self::start), once it is stopped.
     ///
     /// # Errors
     /// If it still records, or the registers cannot be accessed.
@@ -365,19 +373,17 @@ impl<'a, R: Registers> FrameTrace<'a, R> {
         if status.records {
             return Err(TraceError::Busy);
         }
-        self.snap = self.read(&trace::SNAP)?;
-        self.ring = self.read(&trace::MODE)? >> 2 & 1 != 0;
-        let used = self.read_pair(&trace::USED)?;
+        let used = self.read_pair(&trace::PLACES)?.map(|places| places & 0xffff);
         let mut frames = Vec::new();
         for direction in Direction::ALL {
             let at = direction as usize;
             frames.extend(self.frames_of(direction, status.recorded[at], used[at])?);
         }
         let trigger = match status.triggered {
-            true => Some(self.read_time(&trace::TRIGGER_LO, &trace::TRIGGER_HI)?),
+            true => Some(u64::from(self.read(&trace::STATE)? >> 16) << 32 | u64::from(self.read(&trace::TRIGGER)?)),
             false => None,
         };
-        let now = self.read_time(&trace::NOW_LO, &trace::NOW_HI)?;
+        let now = self.now()?;
         frames.sort_by_key(|frame| (std::cmp::Reverse(ticks_since(now, frame.ticks)), frame.direction, frame.number));
         Ok(Recording { frames, trigger, status, now })
     }
@@ -406,9 +412,6 @@ mod tests {
                 (&trace::ROW_BYTES, ROW_BYTES as u32),
                 (&trace::ROWS, ROWS as u32),
                 (&trace::FRAMES, FRAMES),
-                (&trace::NOW_LO, 100),
-                (&trace::NOW_HI, 0),
-                (&trace::SNAP, 256),
             ];
             Self {
                 registers: facts.iter().map(|(register, value)| (register.offset, *value)).collect(),
@@ -419,7 +422,7 @@ mod tests {
 
         fn record(&mut self, direction: usize, ticks: u64, data: &[u8], snap: usize) {
             let (recorded, used) =
-                (trace::RECORDED.offset + 4 * direction as u32, trace::USED.offset + 4 * direction as u32);
+                (trace::RECORDED.offset + 4 * direction as u32, trace::PLACES.offset + 4 * direction as u32);
             let number = self.registers.get(&recorded).copied().unwrap_or(0);
             let row = self.registers.get(&used).copied().unwrap_or(0);
             let rows = data.len().min(snap).div_ceil(ROW_BYTES);
@@ -440,6 +443,9 @@ mod tests {
         type Error = crate::Refusal;
 
         fn read(&mut self, address: u32) -> Result<u32, Self::Error> {
+            if address < trace::BASE {
+                return Ok(if address == event_log::NOW_LO.at(event_log::BASE) { 100 } else { 0 });
+            }
             let offset = address - trace::BASE;
             if offset < trace::WORDS.offset {
                 return Ok(self.registers.get(&offset).copied().unwrap_or(0));
@@ -468,7 +474,7 @@ mod tests {
             fake.record(i % 2, 10 + i as u64, frame, 32);
         }
         let mut trace = FrameTrace::new(&mut fake).unwrap();
-        trace.write(&trace::SNAP, 30).unwrap();
+        trace.snap = 30;
         let found = trace.recording().unwrap();
         assert_eq!(found.frames.len(), 5);
         for (i, (frame, data)) in found.frames.iter().zip(&frames).enumerate() {
@@ -488,9 +494,9 @@ mod tests {
         }
         // Three rows each, of 32, three of which the next frame may have taken.
         for (ring, whole) in [(true, 9), (false, 10)] {
-            fake.registers.insert(trace::MODE.offset, u32::from(ring) << 2);
-            fake.registers.insert(trace::SNAP.offset, 24);
-            let found = FrameTrace::new(&mut fake).unwrap().recording().unwrap();
+            let mut trace = FrameTrace::new(&mut fake).unwrap();
+            (trace.snap, trace.ring) = (24, ring);
+            let found = trace.recording().unwrap();
             assert_eq!(found.frames.len(), whole);
             for (frame, data) in found.frames.iter().zip(&frames[40 - whole..]) {
                 assert_eq!(frame.data, data[..24]);

@@ -13,6 +13,7 @@ DECODERS = {
     "management": ["roce/clients/roce_management_registers.sv"],
     "admission": ["roce/admission/roce_admission_registers.sv"],
     "event_log": ["control/event_log_registers.sv"],
+    "trace": ["telemetry/frame_trace_registers.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],
 }
