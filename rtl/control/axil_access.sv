@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The side of a register block on AXI4-Lite: one access at a time, writes before reads. The block says which addresses it has: an access
-// to another is answered with DECERR, a write to a part of a register with SLVERR. In reset no access is accepted.
+// The side of a register block on AXI4-Lite: one access at a time, writes before reads. The block says which addresses it has:
+// an access to another is answered with DECERR, a write to a part of a register with SLVERR. In reset no access is accepted.
 //
-// `at` is the address of the access, from one cycle after it was accepted until it is answered. `write` pulses in the first of these.
-// `rdata` of a read is taken READ_CYCLES cycles after that, so that the block may look into a memory. A write takes 3 cycles, a read
-// READ_CYCLES more.
+// `at` is the address of the access, from one cycle after it was accepted until it is answered. `write` pulses in the first of
+// these. `rdata` of a read is taken READ_CYCLES cycles after that, so that the block may look into a memory. A write takes 3
+// cycles, a read READ_CYCLES more.
 module axil_access
   import memory_pkg::*;
 #(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether frames fit (trace_match_t): compares the bytes of headers at their places in an Ethernet frame without VLAN tag and with an
-// IPv4 header without options, which are the only ones that the device takes. A frame that is too short for a term does not match.
+// Whether frames fit (trace_match_t): compares the bytes of headers at their places in an Ethernet frame without VLAN tag and
+// with an IPv4 header without options, which are the only ones that the device takes. A frame that is too short for a term does
+// not fit.
 //
 // Looks at the beats of a stream as they pass. `fits` is valid one cycle after the last beat, and holds until the next beat.
 module frame_match

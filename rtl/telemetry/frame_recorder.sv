@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Says what of the frames of one stream is recorded, and where, without an effect on the stream: the first `snap_rows` beats of each as rows
-// of a memory, and an entry that says when, how long, and where. Both memories are rings. A beat of every cycle is recorded.
+// Says what of the frames of one stream is recorded, and where, without an effect on the stream: the first `snap_rows` beats of
+// each as rows of a memory, and an entry that says when, how long, and where. Both memories are rings. A beat of every cycle is
+// recorded.
 //
-// The rows of a frame are written as it passes; whether it stays is known at its end. So in ring mode the oldest frame loses up to a
-// frame's rows before its place is needed: a frame of which the first row is more than ROWS - snap_rows behind `rows` is not whole. A frame
-// that began before `records` is not recorded. Recorded frames are told (`recorded`), and written as an entry, one cycle after their last
-// beat, as are those that match.
+// The rows of a frame are written as it passes; whether it stays is known at its end. So in ring mode the oldest frame loses up
+// to a frame's rows before its place is needed: one whose first row is more than ROWS - snap_rows behind `rows` is not whole. A
+// frame that began before `records` is not recorded. Frames that are recorded or match are told one cycle after their last beat.
 module frame_recorder
   import trace_pkg::*;
 #(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The trace of frames (docs/reference/trace.md): records what the MAC receives and sends into block RAM, a beat of every cycle in each
-// direction. It only looks: nothing that it does or does not do can stall or drop a frame.
+// The trace of frames (docs/reference/trace.md): records what the MAC receives and sends into block RAM, a beat of every cycle
+// in each direction. It only looks: nothing that it does or does not do can stall or drop a frame.
 //
-// A start clears both. Without a trigger it records from then on; with one it records, in a ring if it is set so, and once the trigger
-// has come `after` more frames. A trigger is seen one cycle after the last beat of its frame, or after its drop.
+// A start clears both. Without a trigger it records from then on; with one it records, in a ring if it is set so, and once the
+// trigger has come `after` more frames. A trigger is seen one cycle after the last beat of its frame, or after its drop.
 module frame_trace
   import trace_pkg::*;
 #(
@@ -25,7 +25,8 @@ module frame_trace
   localparam int unsigned RX = 0, TX = 1;
   localparam int unsigned SOURCE_AT = 26, DESTINATION_AT = 30;   // IPv4 addresses
 
-  if (ROWS < 16 || ROWS > 32768 || (ROWS & (ROWS - 1)) != 0 || FRAMES < 16 || FRAMES > 32768 || (FRAMES & (FRAMES - 1)) != 0) begin : g_check
+  localparam bit POWERS_OF_TWO = 2 ** $clog2(ROWS) == ROWS && 2 ** $clog2(FRAMES) == FRAMES;
+  if (ROWS < 16 || ROWS > 32768 || FRAMES < 16 || FRAMES > 32768 || !POWERS_OF_TWO) begin : g_check
     $fatal(1, "frame_trace: %0d rows and %0d frames; both must be powers of two from 16 to 32768", ROWS, FRAMES);
   end
 

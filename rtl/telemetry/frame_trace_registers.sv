@@ -37,7 +37,8 @@ module frame_trace_registers
   localparam int unsigned WORDS_OF_ROW = DATA_W / 32;
   localparam int unsigned WORD_W = $clog2(WORDS_OF_ROW);
 
-  if (WORDS_WORDS != 512 || AT_WORDS != 12'h800 || AT_RECORDED != 12'h060 || AT_PLACES != 12'h068 || AT_STATE != 12'h070 || AT_TRIGGER != 12'h074) begin : g_check
+  localparam bit IN_PLACE = AT_RECORDED == 12'h060 && AT_PLACES == 12'h068 && AT_STATE == 12'h070 && AT_TRIGGER == 12'h074;
+  if (WORDS_WORDS != 512 || AT_WORDS != 12'h800 || AT_FRAMES != 12'h018 || !IN_PLACE) begin : g_check
     $fatal(1, "frame_trace_registers: the registers are not where this module has them");
   end
 
@@ -79,7 +80,7 @@ module frame_trace_registers
     end
     if (rst) begin
       mode_q      <= 6'h30;
-      snap_q      <= 14'd256;
+      snap_q      <= 14'd384;
       after_q     <= '0;
       terms_q     <= '0;
       ethertype_q <= '0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The memory of both directions in one block RAM with two ports, so that each is written a word a cycle: received in the lower half by
-// port 0, sent in the upper half by port 1. Port 0 reads whenever it does not write: `read` is of `read_at` one cycle before, if port 0
-// did not write then.
+// The memory of both directions in one block RAM with two ports, so that each is written a word a cycle: received in the lower
+// half by port 0, sent in the upper half by port 1. Port 0 reads when it does not write: `read` is what was at `read_at` one
+// cycle before, if nothing was received then.
 module trace_memory #(
     parameter int unsigned WIDTH = 512,
     parameter int unsigned DEPTH = 512      // for each direction: a power of two

@@ -312,7 +312,7 @@ fn tell(args: &TraceArgs, recording: &Recording, drops: &[Drops]) {
 }
 
 fn row(frame: &Frame, clock: &Clock) -> Row {
-    let mut text = FrameKind::of(&frame.data).to_string();
+    let mut text = FrameKind::of_start(&frame.data, frame.length.into()).to_string();
     if frame.bad {
         text.push_str(", wrong FCS");
     }

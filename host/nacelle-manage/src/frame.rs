@@ -6,9 +6,13 @@ use std::net::Ipv4Addr;
 
 use nacelle_wire::arp::{ArpPacket, Operation};
 use nacelle_wire::cm::Message;
+use nacelle_wire::ethernet::EthernetHeader;
 use nacelle_wire::icmp::{EchoPacket, Kind};
+use nacelle_wire::ipv4::Ipv4Header;
+use nacelle_wire::roce::LOWER_LEN;
 use nacelle_wire::transport::Ext;
-use nacelle_wire::{ParseError, Qpn, RocePacket};
+use nacelle_wire::udp::UdpHeader;
+use nacelle_wire::{ParseError, Qpn, RocePacket, icrc};
 use serde::{Deserialize, Serialize};
 
 /// The protocol and operation of a frame, and what distinguishes it from others of its kind.
@@ -84,6 +88,20 @@ impl FrameKind {
         }
     }
 
+    /// What a frame of this length is of which only the `start` is known. That what follows is as it should be is taken for granted.
+    #[must_use]
+    pub fn of_start(start: &[u8], length: usize) -> Self {
+        if start.len() >= length {
+            return Self::of(start);
+        }
+        let mut whole = start.to_vec();
+        whole.resize(length, 0);
+        if let Some((at, icrc)) = icrc_of(&whole) {
+            whole[at..at + icrc::LEN].copy_from_slice(&icrc);
+        }
+        Self::of(&whole)
+    }
+
     fn of_roce(packet: &RocePacket<'_>) -> Self {
         let bth = &packet.headers.bth;
         if bth.dest_qp() == Qpn::GSI {
@@ -116,6 +134,15 @@ impl FrameKind {
             syndrome,
         }
     }
+}
+
+/// The ICRC that a frame must have, and its place.
+fn icrc_of(frame: &[u8]) -> Option<(usize, [u8; icrc::LEN])> {
+    let (_, datagram) = EthernetHeader::parse(frame).ok()?;
+    let (ip, segment) = Ipv4Header::parse(datagram).ok()?;
+    let (udp, datagram) = UdpHeader::parse(&ip, segment).ok()?;
+    let (transport, _) = icrc::split(datagram).ok()?;
+    Some((LOWER_LEN + transport.len(), icrc::over_ipv4(&ip, &udp, transport)))
 }
 
 impl fmt::Display for FrameKind {

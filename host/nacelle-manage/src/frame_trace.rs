@@ -96,7 +96,7 @@ impl Default for Settings {
             trigger: Trigger::None,
             ring: false,
             directions: [true; 2],
-            snap: 256,
+            snap: 384,
             after: 0,
             filter: Match::default(),
         }
@@ -510,7 +510,7 @@ mod tests {
         let filter = Match { peer: Some(Ipv4Addr::new(10, 0, 0, 9)), roce: true, ..Match::default() };
         let settings = Settings { filter, after: 7, ..Settings::default() };
         let error = FrameTrace::new(&mut fake).unwrap().start(&settings).unwrap_err();
-        assert!(matches!(error, TraceError::Snap { snap: 256, most: 128 }), "{error}");
+        assert!(matches!(error, TraceError::Snap { snap: 384, most: 128 }), "{error}");
         FrameTrace::new(&mut fake).unwrap().start(&Settings { snap: 64, ..settings }).unwrap();
         let written = |register: &Register| fake.registers[&register.offset];
         assert_eq!((written(&trace::MODE), written(&trace::MATCH)), (0b11_1000, 0b1010));

@@ -165,7 +165,7 @@ def roce(opcode: int = 4, qpn: int = 2, source: str = "10.0.0.9", destination: s
 
 @cocotb.test()
 async def what_passes_is_recorded(dut) -> None:
-    """Frames of all lengths in both directions at once, a beat in every cycle at times; the last ones are there, whole, with their times."""
+    """Frames of all lengths in both directions at once, a beat in every cycle at times; the last ones are there."""
     bench = await begin(dut)
     for snap, ready in ((256, 0.7), (100, 1.0), (64, 1.0)):
         bench.ready = ready

@@ -434,7 +434,9 @@ def check(device: Device) -> None:
         raise DescriptionError(f"{where}: the messages of {device.queue_pairs} connections fill the memory: bytes must be larger")
     if 0 < device.trace_bytes < TRACE_ROWS_MIN * 2 * device.data_w // 8:
         least = TRACE_ROWS_MIN * 2 * device.data_w // 8
-        raise DescriptionError(f"{where}: trace_bytes is {device.trace_bytes}; at {device.data_w} bits it must be 0, or {least} or more")
+        raise DescriptionError(
+            f"{where}: trace_bytes is {device.trace_bytes}; at {device.data_w} bits it must be 0, or {least} or more"
+        )
     if device.calls_memory >= device.memories:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
     for i, socket in enumerate(device.sockets):

@@ -51,7 +51,7 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     pub(crate) ring: bool,
     /// Record so many bytes of each frame
-    #[arg(long, value_name = "BYTES", default_value = "256", value_parser = clap::value_parser!(u16).range(1..SNAP_END))]
+    #[arg(long, value_name = "BYTES", default_value = "384", value_parser = clap::value_parser!(u16).range(1..SNAP_END))]
     pub(crate) snap: u16,
     /// Record one direction only
     #[arg(long)]
