@@ -415,8 +415,8 @@ mod tests {
             ];
             Self {
                 registers: facts.iter().map(|(register, value)| (register.offset, *value)).collect(),
-                rows: [const { Vec::new() }; 2].map(|_| vec![0xee; ROWS * ROW_BYTES]),
-                entries: [const { Vec::new() }; 2].map(|_| vec![0; (FRAMES * ENTRY_WORDS) as usize]),
+                rows: [(); 2].map(|()| vec![0xee; ROWS * ROW_BYTES]),
+                entries: [(); 2].map(|()| vec![0; (FRAMES * ENTRY_WORDS) as usize]),
             }
         }
 

@@ -77,6 +77,7 @@ class Bus:
         self.rams = [AxiLiteRam(AxiLiteBus.from_prefix(dut, f"socket{i}"), dut.clk, dut.rst, size=4096) for i in range(sockets)]
         self.management = AxiLiteRam(AxiLiteBus.from_prefix(dut, "management"), dut.clk, dut.rst, size=4096)
         self.admission = AxiLiteRam(AxiLiteBus.from_prefix(dut, "admission"), dut.clk, dut.rst, size=4096)
+        self.trace = AxiLiteRam(AxiLiteBus.from_prefix(dut, "trace"), dut.clk, dut.rst, size=4096)
         for i in range(sockets, SOCKETS):
             for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
                 getattr(dut, f"socket{i}_{name}").value = 0
@@ -251,7 +252,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x301C, 0x4000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x301C, 0x5000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]
@@ -286,6 +287,8 @@ async def sockets_see_their_own_page(dut, pause: bool) -> None:
     await bus.write(0x1104, 0x2468)
     assert await bus.write(0x2108, 0x1357) == AxiResp.OKAY
     assert await bus.get(0x2108) == 0x1357 == int.from_bytes(bus.admission.read(0x108, 4), "little")
+    assert await bus.write(0x4804, 0x9BDF) == AxiResp.OKAY
+    assert await bus.get(0x4804) == 0x9BDF == int.from_bytes(bus.trace.read(0x804, 4), "little")
     assert await bus.get(0x1104) == 0x2468 == int.from_bytes(bus.management.read(0x104, 4), "little")
     model: dict[int, int] = {}
     for _ in range(60):
@@ -321,6 +324,21 @@ async def every_event_has_its_counter(dut) -> None:
     assert sorted(COUNTERS.values()) == [0x400 + 4 * i for i in range(len(COUNTERS))]
     for (name, field), count in times.items():
         assert await bus.get(COUNTERS[f"{name}_{field}"]) == count, f"{name}_{field}"
+
+
+@cocotb.test()
+async def drops_are_told(dut) -> None:
+    """Each event whose counter is one of drops, and no other, in its cycle."""
+    await begin(dut)
+    for name, kind in EVENTS.items():
+        layout = struct(kind)
+        for field in layout.fields:
+            await FallingEdge(dut.clk)
+            getattr(dut, f"{name}_events").value = layout.pack({other: int(other == field) for other in layout.fields})
+            await RisingEdge(dut.clk)
+            assert int(dut.dropped.value) == ("_drop_" in f"{name}_{field}"), f"{name}_{field}"
+        await FallingEdge(dut.clk)
+        getattr(dut, f"{name}_events").value = 0
 
 
 @cocotb.test()
@@ -448,6 +466,7 @@ def test_control_plane() -> None:
             "local_addr": Plain("input", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
             "admission": AxilMaster(12),
+            "trace": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
             "memory_per_caller": Plain("output", "logic [29:0]"),
@@ -461,6 +480,7 @@ def test_control_plane() -> None:
             **{f"{name}_events": Plain("input", kind) for name, kind in EVENTS.items()},
             "now": Plain("input", "logic [47:0]"),
             "to_log": Plain("input", "event_log_pkg::log_event_t [1:0]"),
+            "dropped": Plain("output", "logic"),
             "idle": Plain("output", "logic"),
         },
     )
