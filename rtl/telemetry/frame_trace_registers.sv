@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of the trace of frames on AXI4-Lite (trace.rdl): one page of 4 KiB. A write takes 3 cycles, a read 5.
+// The registers of the trace of frames on AXI4-Lite (trace.rdl): one page of 4 KiB. A write takes 3 cycles, a read 6.
 module frame_trace_registers
   import trace_pkg::*;
   import trace_regs_pkg::*;
@@ -35,7 +35,10 @@ module frame_trace_registers
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned WORDS_OF_ROW = DATA_W / 32;
-  localparam int unsigned WORD_W = $clog2(WORDS_OF_ROW);
+  localparam int unsigned GROUP = WORDS_OF_ROW < 4 ? WORDS_OF_ROW : 4;   // words of a row, one of which is chosen in a cycle
+  localparam int unsigned GROUPS = WORDS_OF_ROW / GROUP;
+  localparam int unsigned GROUP_W = $clog2(GROUP);
+  localparam int unsigned GROUPS_W = GROUPS > 1 ? $clog2(GROUPS) : 1;
 
   localparam bit IN_PLACE = AT_RECORDED == 12'h060 && AT_PLACES == 12'h068 && AT_STATE == 12'h070 && AT_TRIGGER == 12'h074;
   if (WORDS_WORDS != 512 || AT_WORDS != 12'h800 || AT_FRAMES != 12'h018 || !IN_PLACE) begin : g_check
@@ -45,7 +48,7 @@ module frame_trace_registers
   logic [11:0] at;
   logic        write;
   logic [31:0] wdata, read_data;
-  axil_access #(.READ_CYCLES(2)) access (
+  axil_access #(.READ_CYCLES(3)) access (
       .clk, .rst, .bus, .at, .write, .wdata, .readable(readable(at)), .writable(writable(at)), .rdata(read_data), .idle
   );
 
@@ -106,9 +109,13 @@ module frame_trace_registers
   assign entry_at = {of_tx, ($clog2(FRAMES))'(byte_at / 23'd16)};
 
   logic [31:0] word_q;
+  logic [GROUPS-1:0][31:0] word_of_group_q;
   wire [3:0][31:0] entry_words = {32'd0, 15'd0, entry.bad, entry.length, entry.row, entry.ticks[47:32], entry.ticks[31:0]};
-  wire [WORDS_OF_ROW-1:0][31:0] row_words = row;
-  always_ff @(posedge clk) word_q <= window_q[12] ? entry_words[at[3:2]] : row_words[at[2+:WORD_W]];
+  wire [GROUPS-1:0][GROUP-1:0][31:0] row_words = row;
+  always_ff @(posedge clk) begin
+    for (int unsigned i = 0; i < GROUPS; i++) word_of_group_q[i] <= row_words[i][at[2+:GROUP_W]];
+    word_q <= window_q[12] ? entry_words[at[3:2]] : word_of_group_q[GROUPS > 1 ? at[2+GROUP_W+:GROUPS_W] : '0];
+  end
 
   // The state of the recording is at 0x060 to 0x07f, facts are below, words at 0x800 and above.
   logic [31:0] status_q, fact;
