@@ -8,6 +8,7 @@
     python tools/synth.py engine --paths 20             the longest paths, to different registers
     python tools/synth.py --no-uram roce                UltraRAM made of block RAM
     python tools/synth.py --family intel                ALM and M10K of Cyclone V instead
+    python tools/synth.py --family ecp5 --device ecp5   LUT4 and EBR of ECP5, of the device that fits one
     python tools/synth.py --device one-socket total     another device than the standard one
 
 A part is an instance of the shell, mapped by itself with the parameters that it has there. `glue` is what the shell has outside of
@@ -45,10 +46,11 @@ TOP = "nacelle_sim_top"
 SHELL = f"nacelle_shell${TOP}.shell"
 ENGINE, GLUE, DEVICE, TOTAL = "engine", "glue", "device", "total"
 TOGETHER = ("packet", "roce")  # what `engine` is made of
-FAMILIES = ("ultrascale+", "intel")
+FAMILIES = ("ultrascale+", "intel", "ecp5")
 SUMS = {
     "ultrascale+": ("lut", "lut_ram", "ff", "bram36", "uram", "bram36_with_uram", "dsp"),
     "intel": ("alm", "alm_apart", "mlab_alm", "ff", "m10k", "dsp"),
+    "ecp5": ("lut4", "lut_ram", "ff", "ebr", "dsp"),
 }
 HEADS = {"lut_ram": "LUTRAM", "bram36_with_uram": "=BRAM36", "alm_apart": "unpaired", "mlab_alm": "MLAB"}
 
@@ -170,7 +172,7 @@ class Shell:
     def synthesise(self, part: str, by_instance: int = 0, paths: int = 1) -> dict[str, Any]:
         """Maps one part and measures it."""
         begin = time.monotonic()
-        stem = self.folder / f"{part}{'' if self.uram else '_no_uram'}{'_intel' if self.family == 'intel' else ''}"
+        stem = self.folder / f"{part}{'' if self.uram else '_no_uram'}{'' if self.family == FAMILIES[0] else f'_{self.family}'}"
         child = os.fork()
         if child == 0:
             code = 1
@@ -196,10 +198,12 @@ class Shell:
         for module in self._inside(part, by_instance):
             if module not in hidden:
                 self._run(f"setattr -mod -set keep_hierarchy 1 \\{module}")
-        if not self.uram:
+        if not self.uram or self.family == "ecp5":
             self._run('setattr -set ram_style "block" a:ram_style=ultra')
         if self.family == "intel":
             self._run(f"synth_intel_alm -family cyclonev -noiopad -noclkbuf -top \\{top}")
+        elif self.family == "ecp5":
+            self._run(f"synth_ecp5 -top \\{top}")
         else:
             command = f"synth_xilinx -family xcup {'-uram ' * self.uram}-flatten -noclkbuf -noiopad -top \\{top}"
             self._run(f"{command} -run :map_memory")
@@ -217,7 +221,7 @@ class Shell:
         modules = json.loads(Path(f"{stem}.json").read_text())["modules"]
         module = next(module for module in modules.values() if int(module["attributes"].get("top", "0"), 2))
         sums = self._sums(module)
-        if self.family == "intel":
+        if self.family != FAMILIES[0]:
             row: dict[str, Any] = sums
         else:
             memories = self._memories(Path(f"{stem}.memories.json"))
@@ -238,7 +242,7 @@ class Shell:
 
     def _sums(self, module: dict[str, Any]) -> dict[str, float]:
         kinds = Counter(cell["type"] for cell in module["cells"].values())
-        return primitives.intel(kinds) if self.family == "intel" else primitives.xilinx(kinds)
+        return {"intel": primitives.intel, "ecp5": primitives.ecp5}.get(self.family, primitives.xilinx)(kinds)
 
     @staticmethod
     def _memories(file: Path) -> list[dict[str, Any]]:
@@ -280,8 +284,7 @@ def show(row: dict[str, Any], columns: tuple[str, ...]) -> None:
 
 def show_instances(row: dict[str, Any], family: str) -> None:
     """The tree of a part: own figures, then those with everything inside."""
-    size = "alm" if family == "intel" else "lut"
-    keys = (size, "ff", "m10k" if family == "intel" else "bram36")
+    keys = {"intel": ("alm", "ff", "m10k"), "ecp5": ("lut4", "ff", "ebr")}.get(family, ("lut", "ff", "bram36"))
     print(f"\n{row['plane']} by instance; borders of instances kept while mapping\n{'':64}{'own':>24}{'with inside':>24}")
     print(f"{'':64}{''.join(f'{key:>8}' for key in keys) * 2}")
     base = min(instance["path"].count(".") for instance in row["instances"])
@@ -360,7 +363,7 @@ def main() -> None:
             show_paths(row)
     suffix = "" if device.name == STANDARD else f"-{device.name}"
     suffix += f"-{arguments.qps}-qps" if arguments.qps else ""
-    suffix += "-intel" * (arguments.family == "intel") + "-no-uram" * arguments.no_uram
+    suffix += f"-{arguments.family}" * (arguments.family != FAMILIES[0]) + "-no-uram" * arguments.no_uram
     (ROOT / "build" / f"synth-{device.data_w}{suffix}.json").write_text(json.dumps(rows, indent=1))
 
 
