@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import primitives
+from ecp5 import map_ecp5
 from lut_depth import depth
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,7 +136,8 @@ class Shell:
             kernel = self._kernel(module)
             same = [other for other in self.modules if other.startswith("socket$") and self._kernel(other) == kernel]
             return f"socket-{kernel}{f'-{same.index(module)}' if len(same) > 1 else ''}"
-        return {"fabric": "memory"}.get(path.rpartition(".")[2], path.removeprefix(f"{self.path(SHELL)}."))
+        inside = path.removeprefix(f"{self.path(SHELL)}.")
+        return {"fabric": "memory"}.get(inside, re.sub(r"\bg_\w+\.", "", inside))
 
     def _kernel(self, socket: str) -> str:
         """Which kernel a socket holds, of several images the first."""
@@ -198,12 +200,12 @@ class Shell:
         for module in self._inside(part, by_instance):
             if module not in hidden:
                 self._run(f"setattr -mod -set keep_hierarchy 1 \\{module}")
-        if not self.uram or self.family == "ecp5":
+        if not self.uram:
             self._run('setattr -set ram_style "block" a:ram_style=ultra')
         if self.family == "intel":
             self._run(f"synth_intel_alm -family cyclonev -noiopad -noclkbuf -top \\{top}")
         elif self.family == "ecp5":
-            self._run(f"synth_ecp5 -top \\{top}")
+            map_ecp5(self._run, top)
         else:
             command = f"synth_xilinx -family xcup {'-uram ' * self.uram}-flatten -noclkbuf -noiopad -top \\{top}"
             self._run(f"{command} -run :map_memory")

@@ -31,6 +31,7 @@ module roce_engine
     parameter int unsigned     SQ_DEPTH = 16,
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
+    parameter bit              CONGESTION_CONTROL = 1'b1,   // else roce_no_cc
     parameter int unsigned     CLIENTS  = 2,
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // those that may use LOCAL_DMA_LKEY
     parameter contexts_t [MAX_CLIENTS-1:0] CONTEXTS = '0,  // of a connection that a peer opens, at most, by client
@@ -536,31 +537,53 @@ module roce_engine
 
   stream_if #(.T(qp_index_t)) forget ();
 
-  roce_cc #(
-      .QPS     (QPS),
-      .CLOCK_HZ(CLOCK_HZ)
-  ) rates (
-      .clk,
-      .rst,
-      .now,
-      .cfg(congestion),
-      .cnp,
-      .cnp_qpn(active_qpn),
-      .ecn_marked,
-      .ecn_marked_qpn(active_qpn),
-      .cnp_tx(ack[1]),
-      .sent,
-      .sent_index,
-      .sent_bytes(14'(sent_bytes)),
-      .blocked,
-      .parked,
-      .resume,
-      .forget,
-      .view(rate_view),
-      .viewed(rate_viewed),
-      .events(cc_events),
-      .idle(cc_idle)
-  );
+  if (CONGESTION_CONTROL) begin : g_rates
+    roce_cc #(
+        .QPS     (QPS),
+        .CLOCK_HZ(CLOCK_HZ)
+    ) rates (
+        .clk,
+        .rst,
+        .now,
+        .cfg(congestion),
+        .cnp,
+        .cnp_qpn(active_qpn),
+        .ecn_marked,
+        .ecn_marked_qpn(active_qpn),
+        .cnp_tx(ack[1]),
+        .sent,
+        .sent_index,
+        .sent_bytes(14'(sent_bytes)),
+        .blocked,
+        .parked,
+        .resume,
+        .forget,
+        .view(rate_view),
+        .viewed(rate_viewed),
+        .events(cc_events),
+        .idle(cc_idle)
+    );
+  end else begin : g_rates
+    roce_no_cc #(
+        .QPS(QPS)
+    ) rates (
+        .clk,
+        .rst,
+        .cnp,
+        .ecn_marked,
+        .cnp_tx(ack[1]),
+        .blocked,
+        .parked,
+        .resume,
+        .forget,
+        .view(rate_view),
+        .viewed(rate_viewed),
+        .events(cc_events),
+        .idle(cc_idle)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, congestion, sent, sent_index, sent_bytes};
+  end
 
   // A QP starts without a rate limit, also if its number was used before. Set-ups are many cycles apart.
   stream_if #(.T(qp_index_t)) begun ();

@@ -382,6 +382,7 @@ module nacelle_shell
       .SQ_DEPTH(SQ_DEPTH),
       .RQ_DEPTH(RQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
+      .CONGESTION_CONTROL(CONGESTION_CONTROL),
       .CLIENTS (CLIENTS),
       .TRUSTED (TRUSTED),
       .CONTEXTS(CLIENT_CONTEXTS),
@@ -395,7 +396,7 @@ module nacelle_shell
       .now(48'(now_q)),
       .local_addr,
       .guid(device_id),
-      .port((16*CLIENTS)'({listen_port, rpc_port})),
+      .port((16*CLIENTS)'({MANAGEMENT_PORT ? listen_port : 16'd0, rpc_port})),
       .dscp,
       .extensions,
       .limits(connection_limits),
@@ -542,33 +543,60 @@ module nacelle_shell
       .out(close)
   );
 
-  roce_management #(
-      .QPS(QPS)
-  ) management (
-      .clk,
-      .rst(plane_rst_q),
-      .bus(management_bus),
-      .hand_cmd(hands_cmd[0]),
-      .hand_done(hands_done[0]),
-      .qp_event,
-      .view_qpn,
-      .view,
-      .owner,
-      .owner_pd,
-      .rate_view,
-      .rate_viewed,
-      .counters_view,
-      .counters_viewed,
-      .wqe(client_wqe[MANAGEMENT_CLIENT]),
-      .cqe(client_cqe[MANAGEMENT_CLIENT]),
-      .mr_cmd(client_mr_cmd[MANAGEMENT_CLIENT]),
-      .mr_rsp(client_mr_rsp[MANAGEMENT_CLIENT]),
-      .connect(client_connect[MANAGEMENT_CLIENT]),
-      .conn(client_conn[MANAGEMENT_CLIENT]),
-      .conn_answer(client_conn_answer[MANAGEMENT_CLIENT]),
-      .close(client_close[MANAGEMENT_CLIENT]),
-      .idle(management_idle)
-  );
+  if (MANAGEMENT_PORT) begin : g_management
+    roce_management #(
+        .QPS(QPS)
+    ) management (
+        .clk,
+        .rst(plane_rst_q),
+        .bus(management_bus),
+        .hand_cmd(hands_cmd[0]),
+        .hand_done(hands_done[0]),
+        .qp_event,
+        .view_qpn,
+        .view,
+        .owner,
+        .owner_pd,
+        .rate_view,
+        .rate_viewed,
+        .counters_view,
+        .counters_viewed,
+        .wqe(client_wqe[MANAGEMENT_CLIENT]),
+        .cqe(client_cqe[MANAGEMENT_CLIENT]),
+        .mr_cmd(client_mr_cmd[MANAGEMENT_CLIENT]),
+        .mr_rsp(client_mr_rsp[MANAGEMENT_CLIENT]),
+        .connect(client_connect[MANAGEMENT_CLIENT]),
+        .conn(client_conn[MANAGEMENT_CLIENT]),
+        .conn_answer(client_conn_answer[MANAGEMENT_CLIENT]),
+        .close(client_close[MANAGEMENT_CLIENT]),
+        .idle(management_idle)
+    );
+  end else begin : g_management
+    roce_no_management management (
+        .clk,
+        .rst(plane_rst_q),
+        .bus(management_bus),
+        .hand_cmd(hands_cmd[0]),
+        .hand_done(hands_done[0]),
+        .qp_event,
+        .view_qpn,
+        .rate_view,
+        .rate_viewed,
+        .counters_view,
+        .counters_viewed,
+        .wqe(client_wqe[MANAGEMENT_CLIENT]),
+        .cqe(client_cqe[MANAGEMENT_CLIENT]),
+        .mr_cmd(client_mr_cmd[MANAGEMENT_CLIENT]),
+        .mr_rsp(client_mr_rsp[MANAGEMENT_CLIENT]),
+        .connect(client_connect[MANAGEMENT_CLIENT]),
+        .conn(client_conn[MANAGEMENT_CLIENT]),
+        .conn_answer(client_conn_answer[MANAGEMENT_CLIENT]),
+        .close(client_close[MANAGEMENT_CLIENT]),
+        .idle(management_idle)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, view, owner, owner_pd, listen_port};
+  end
 
   always_comb begin
     roce_tx_events             = engine_tx_events;

@@ -42,6 +42,7 @@ MAX_DESCRIPTION = 64 << 10
 MAX_TRACE = 1 << 20
 TRACE_ROWS_MIN = 16  # frame_trace
 TRACE_FRAME = 128  # bytes of a frame for which the trace has an entry
+PAGE = 4096  # rpc_pkg::PAGE_W
 DRAM_KEYS = {
     "organisation": ("burst_bytes", "row_bytes", "bank_groups", "banks"),
     "timing": (
@@ -146,6 +147,8 @@ class Device:
     long_set_up: bool  # deadlines and chains of calls
     call_completions: int
     management_completions: int
+    management_port: bool
+    congestion_control: bool
     memory_bytes: int
     memories: int  # each of memory_bytes
     calls_memory: int  # the one that callers' regions are in
@@ -399,7 +402,9 @@ def load(path: Path) -> Device:
         long_set_up=calls.take("long_set_up", bool, False),
         call_completions=calls.number("completions", 16, 1 << 15, power_of_two=True),
         management_completions=management.number("completions", 16, 1 << 15, power_of_two=True),
-        memory_bytes=memory.number("bytes", 1 << 22, 1 << MEMORY_STRIDE_W, power_of_two=True),
+        management_port=management.take("port", bool, True),
+        congestion_control=transport.take("congestion_control", bool, True),
+        memory_bytes=memory.number("bytes", 1 << 16, 1 << MEMORY_STRIDE_W, power_of_two=True),
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),
         calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),
         trace_bytes=telemetry.number("trace_bytes", 0, MAX_TRACE, power_of_two=True, default=0),
@@ -430,7 +435,8 @@ def check(device: Device) -> None:
         raise DescriptionError(
             f"{where}: contexts is {device.contexts}; receive_queue_depth must be {device.contexts * RECEIVES} or more"
         )
-    if device.queue_pairs * device.contexts * MESSAGES + MAX_DESCRIPTION >= device.memory_bytes:
+    described = -(-(LOAD_BYTES + len(description(device))) // PAGE) * PAGE
+    if described + device.queue_pairs * device.contexts * MESSAGES >= device.memory_bytes:
         raise DescriptionError(f"{where}: the messages of {device.queue_pairs} connections fill the memory: bytes must be larger")
     if 0 < device.trace_bytes < TRACE_ROWS_MIN * 2 * device.data_w // 8:
         least = TRACE_ROWS_MIN * 2 * device.data_w // 8

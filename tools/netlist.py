@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A netlist of ECP5 cells (yosys JSON) as plain Verilog: what Verilator simulates fast, a cell at a time as the data sheets have it.
+
+Clocks are ports: the outputs of the PLL and of the oscillator become inputs of the module, named after the cell's port (`pll_clkop`,
+`oscillator_osc`). Delays in pins are left out. A cell that is not known ends it with an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Bits = Sequence[int | str]
+CLOCK_SOURCES = ("EHXPLLL", "OSCG")
+
+
+def _number(value: str | int) -> int:
+    return value if isinstance(value, int) else int(value, 2)
+
+
+class Netlist:
+    """Writes one module."""
+
+    def __init__(self, module: Mapping[str, Any]) -> None:
+        self.module = module
+        self.lines: list[str] = []
+        self.extra: list[str] = []  # inputs in place of clock sources
+        self.given: set[int] = set()
+
+    @staticmethod
+    def net(bit: int | str) -> str:
+        """The name of a net, or a constant."""
+        return f"n{bit}" if isinstance(bit, int) else f"1'b{1 if bit == '1' else 0}"
+
+    def word(self, bits: Bits) -> str:
+        """Several nets, the first lowest."""
+        return f"{{{', '.join(self.net(bit) for bit in reversed(bits))}}}"
+
+    def one(self, cell: Mapping[str, Any], port: str, otherwise: str = "1'b0") -> str:
+        """The net at a port of one bit."""
+        bits = cell["connections"].get(port, [])
+        return self.net(bits[0]) if bits else otherwise
+
+    def bus(self, cell: Mapping[str, Any], prefix: str, width: int) -> str:
+        """The nets at ports that are numbered from 0."""
+        return f"{{{', '.join(self.one(cell, f'{prefix}{i}') for i in reversed(range(width)))}}}"
+
+    def drive(self, cell: Mapping[str, Any], port: str, value: str) -> None:
+        """What a port of one bit has, if it is joined."""
+        if bits := cell["connections"].get(port):
+            self.lines.append(f"assign {self.net(bits[0])} = {value};")
+
+    # ---- cells ----
+
+    def lut(self, init: int, inputs: Sequence[str]) -> str:
+        """A table of 16 bits."""
+        return f"1'(16'h{init:04x} >> {{{', '.join(reversed(inputs))}}})"
+
+    def lut4(self, name: str, cell: Mapping[str, Any]) -> None:
+        self.drive(cell, "Z", self.lut(_number(cell["parameters"]["INIT"]), [self.one(cell, pin) for pin in "ABCD"]))
+
+    def pfumx(self, name: str, cell: Mapping[str, Any]) -> None:
+        self.drive(cell, "Z", f"{self.one(cell, 'C0')} ? {self.one(cell, 'ALUT')} : {self.one(cell, 'BLUT')}")
+
+    def l6mux21(self, name: str, cell: Mapping[str, Any]) -> None:
+        self.drive(cell, "Z", f"{self.one(cell, 'SD')} ? {self.one(cell, 'D1')} : {self.one(cell, 'D0')}")
+
+    def ccu2c(self, name: str, cell: Mapping[str, Any]) -> None:
+        carry = self.one(cell, "CIN")
+        for i in range(2):
+            init = _number(cell["parameters"][f"INIT{i}"])
+            alone = cell["parameters"][f"INJECT1_{i}"].strip() == "YES"
+            four = f"{name}_f{i}"
+            table = self.lut(init, [self.one(cell, f"{pin}{i}") for pin in "ABCD"])
+            two = f"1'(4'h{init & 15:x} >> {{{self.one(cell, f'B{i}')}, {self.one(cell, f'A{i}')}}})"
+            self.lines.append(f"wire {four} = {table};")
+            self.drive(cell, f"S{i}", four if alone else f"{four} ^ {carry}")
+            self.lines.append(f"wire {name}_c{i} = {four} ? {carry} : {'1' + chr(39) + 'b0' if alone else two};")
+            carry = f"{name}_c{i}"
+        self.drive(cell, "COUT", carry)
+
+    def ff(self, name: str, cell: Mapping[str, Any]) -> None:
+        parameters = {key: str(value).strip() for key, value in cell["parameters"].items()}
+        q = self.one(cell, "Q")
+        data = self.one(cell, "DI")
+        reset = self.one(cell, "LSR") if parameters.get("LSRMUX", "LSR") == "LSR" else f"!{self.one(cell, 'LSR')}"
+        clock = f"{'negedge' if parameters.get('CLKMUX') == 'INV' else 'posedge'} {self.one(cell, 'CLK')}"
+        value = f"1'b{int(parameters.get('REGSET') == 'SET')}"
+        enable = {"1": "", "0": "if (1'b0) ", "INV": f"if (!{self.one(cell, 'CE')}) "}.get(
+            parameters.get("CEMUX", "1"), f"if ({self.one(cell, 'CE')}) "
+        )
+        self.lines.append(f"reg {q}_q = {value}; assign {q} = {q}_q;")
+        if "LSR" not in cell["connections"] or reset == "1'b0":
+            self.lines.append(f"always @({clock}) {enable}{q}_q <= {data};")
+        elif parameters.get("SRMODE") == "ASYNC":
+            edge = f"{'negedge' if reset[0] == '!' else 'posedge'} {reset.lstrip('!')}"
+            self.lines.append(f"always @({clock} or {edge}) if ({reset}) {q}_q <= {value}; else {enable}{q}_q <= {data};")
+        elif parameters.get("SRMODE") == "CE_OVER_LSR":
+            self.lines.append(f"always @({clock}) {enable}begin if ({reset}) {q}_q <= {value}; else {q}_q <= {data}; end")
+        else:
+            self.lines.append(f"always @({clock}) if ({reset}) {q}_q <= {value}; else {enable}{q}_q <= {data};")
+
+    def distributed_ram(self, name: str, cell: Mapping[str, Any]) -> None:
+        at = cell["connections"]
+        write = f"!{self.one(cell, 'WRE')}" if cell["parameters"].get("WREMUX", "WRE").strip() == "INV" else self.one(cell, "WRE")
+        edge = "negedge" if cell["parameters"].get("WCKMUX", "WCK").strip() == "INV" else "posedge"
+        initial = _number(cell["parameters"].get("INITVAL", 0))
+        rows = ", ".join(f"4'h{initial >> 4 * i & 15:x}" for i in range(16))
+        self.lines.append(f"reg [3:0] {name}_m [16] = '{{{rows}}};")
+        self.lines.append(
+            f"always @({edge} {self.one(cell, 'WCK')}) if ({write}) {name}_m[{self.word(at['WAD'])}] <= {self.word(at['DI'])};"
+        )
+        self.lines.append(f"wire [3:0] {name}_o = {name}_m[{self.word(at['RAD'])}];")
+        for i, bit in enumerate(at["DO"]):
+            self.lines.append(f"assign {self.net(bit)} = {name}_o[{i}];")
+
+    def block_ram(self, name: str, cell: Mapping[str, Any]) -> None:
+        """Two ports of 1 to 18 bits, or a write and a read port of 36: 2048 bytes of 9 bits. A read in the cycle of a write to the same
+        place from the other port comes as it was before; the mapper makes no use of it."""
+        parameters = {key: value.strip() if isinstance(value, str) else value for key, value in cell["parameters"].items()}
+        widths = {p: _number(parameters[f"DATA_WIDTH_{p}"]) for p in "AB"}
+        content = [0] * 2048
+        for row in range(64):
+            initial = _number(parameters.get(f"INITVAL_{row:02X}", 0) or 0)
+            # 32 bytes a row: 16 words of 18 bits, in 20 bits each
+            for i in range(16):
+                word = initial >> 20 * i & 0x3FFFF
+                content[row * 32 + 2 * i] = word & 0x1FF
+                content[row * 32 + 2 * i + 1] = word >> 9
+        if any(content):
+            rows = ", ".join(f"9'h{value:x}" for value in content)
+            self.lines.append(f"reg [8:0] {name}_m [2048] = '{{{rows}}};")
+        else:
+            self.lines.append(f"reg [8:0] {name}_m [2048];")
+            self.lines.append(f"initial for (int i = 0; i < 2048; i++) {name}_m[i] = 0;")
+        for p in "AB":
+            width = widths[p]
+            address = self.bus(cell, f"AD{p}", 14)
+            data = self.bus(cell, f"DI{p}", 18)
+            outputs = [f"DO{p}{i}" for i in range(18)]
+            selected = " && ".join(
+                f"{self.one(cell, f'CS{p}{i}')} == 1'b{bit}"
+                for i, bit in enumerate(reversed(f"{_number(parameters.get(f'CSDECODE_{p}', '0b000')[-3:]):03b}"))
+            )
+            clock = self._muxed(cell, parameters, f"CLK{p}")
+            enable = f"{self._muxed(cell, parameters, f'CE{p}')} && {selected}"
+            write = self._muxed(cell, parameters, f"WE{p}")
+            reset = self._muxed(cell, parameters, f"RST{p}")
+            self.lines.append(f"wire [13:0] {name}_a{p} = {address}; wire [17:0] {name}_i{p} = {data}; reg [17:0] {name}_o{p} = 0;")
+            a, i, o, m = f"{name}_a{p}", f"{name}_i{p}", f"{name}_o{p}", f"{name}_m"
+            if width == 18:
+                store = f"if ({a}[0]) {m}[{{{a}[13:4], 1'b0}}] <= {i}[8:0]; if ({a}[1]) {m}[{{{a}[13:4], 1'b1}}] <= {i}[17:9];"
+                load = f"{o} <= {{{m}[{{{a}[13:4], 1'b1}}], {m}[{{{a}[13:4], 1'b0}}]}};"
+            elif width == 9:
+                store, load = f"{m}[{a}[13:3]] <= {i}[8:0];", f"{o}[8:0] <= {m}[{a}[13:3]];"
+            else:
+                low = {1: 0, 2: 1, 4: 2}[width]
+                place = f"{{{a}[2:{low}]{f', {low}' + chr(39) + 'd0' if low else ''}}}"
+                store = f"{m}[{a}[13:3]][{place} +: {width}] <= {i}[{width - 1}:0];"
+                load = f"{o}[{width - 1}:0] <= {m}[{a}[13:3]][{place} +: {width}];"
+            outside = f"if ({reset}) {o} <= 0; else " if reset != "1'b0" else ""
+            self.lines.append(
+                f"always @(posedge {clock}) if ({enable}) begin if ({write}) begin {store} end {outside}if (!({write})) begin {load} end end"
+            )
+            for k, port in enumerate(outputs):
+                self.drive(cell, port, f"{o}[{k}]")
+
+    def _muxed(self, cell: Mapping[str, Any], parameters: Mapping[str, Any], port: str) -> str:
+        inverted = parameters.get(f"{port}MUX", port) == "INV"
+        value = self.one(cell, port, "1'b1" if port.startswith("CE") else "1'b0")
+        return f"!{value}" if inverted else value
+
+    def multiplier(self, name: str, cell: Mapping[str, Any]) -> None:
+        registers = [value for key, value in cell["parameters"].items() if key.startswith("REG_") and key.endswith("_CLK")]
+        if any(str(value).strip() != "NONE" for value in registers):
+            sys.exit(f"error: {name}: a multiplier with registers")
+        terms = []
+        for p in "AB":
+            sign = f"{self.one(cell, f'SIGNED{p}')} && {self.one(cell, f'{p}17')}"
+            terms.append(f"$signed({{{{18{{{sign}}}}}, {self.bus(cell, p, 18)}}})")
+        self.lines.append(f"wire [35:0] {name}_p = {terms[0]} * {terms[1]};")
+        for i in range(36):
+            self.drive(cell, f"P{i}", f"{name}_p[{i}]")
+
+    def ddr_in(self, name: str, cell: Mapping[str, Any]) -> None:
+        d, clock = self.one(cell, "D"), self.one(cell, "SCLK")
+        self.lines.append(f"reg {name}_r = 0, {name}_f = 0, {name}_q0 = 0, {name}_q1 = 0;")
+        self.lines.append(f"always @(negedge {clock}) {name}_f <= {d};")
+        self.lines.append(f"always @(posedge {clock}) begin {name}_r <= {d}; {name}_q0 <= {name}_r; {name}_q1 <= {name}_f; end")
+        self.drive(cell, "Q0", f"{name}_q0")
+        self.drive(cell, "Q1", f"{name}_q1")
+
+    def ddr_out(self, name: str, cell: Mapping[str, Any]) -> None:
+        clock = self.one(cell, "SCLK")
+        self.lines.append(f"reg {name}_r = 0, {name}_f = 0;")
+        for edge, port in (("r", "D0"), ("f", "D1")):
+            self.lines.append(f"always @(posedge {clock}) {name}_{edge} <= {self.one(cell, port)};")
+        self.drive(cell, "Q", f"{clock} ? {name}_r : {name}_f")
+
+    def delay(self, name: str, cell: Mapping[str, Any]) -> None:
+        self.drive(cell, "Z", self.one(cell, "A"))
+
+    def clock_source(self, name: str, cell: Mapping[str, Any], given: str) -> None:
+        for port, direction in cell["port_directions"].items():
+            bits = cell["connections"].get(port, [])
+            if direction == "output" and bits and isinstance(bits[0], int):
+                self.extra.append(f"{given}_{port.lower()}")
+                self.lines.append(f"assign {self.net(bits[0])} = {given}_{port.lower()};")
+
+    # ---- the module ----
+
+    def write(self, path: Path) -> None:
+        """As Verilog."""
+        known = {
+            "LUT4": self.lut4, "PFUMX": self.pfumx, "L6MUX21": self.l6mux21, "CCU2C": self.ccu2c, "TRELLIS_FF": self.ff,
+            "TRELLIS_DPR16X4": self.distributed_ram, "DP16KD": self.block_ram, "MULT18X18D": self.multiplier,
+            "IDDRX1F": self.ddr_in, "ODDRX1F": self.ddr_out, "DELAYG": self.delay,
+        }  # fmt: skip
+        nets: set[int] = set()
+        for number, (name, cell) in enumerate(self.module["cells"].items()):
+            for bits in cell["connections"].values():
+                nets |= {bit for bit in bits if isinstance(bit, int)}
+            if cell["type"] in CLOCK_SOURCES:
+                self.clock_source(name, cell, re.sub(r"\W", "_", name))
+            elif cell["type"] in known:
+                known[cell["type"]](f"u{number}", cell)
+            elif cell["type"] != "$scopeinfo":
+                sys.exit(f"error: {name}: no model of {cell['type']}")
+        ports = []
+        for name, port in self.module["ports"].items():
+            width = len(port["bits"])
+            ports.append(f"{port['direction']} wire {f'[{width - 1}:0] ' if width > 1 else ''}{name}")
+            nets |= {bit for bit in port["bits"] if isinstance(bit, int)}
+            for i, bit in enumerate(port["bits"]):
+                own = f"{name}[{i}]" if width > 1 else name
+                self.lines.append(f"assign {self.net(bit)} = {own};" if port["direction"] == "input" else f"assign {own} = {self.net(bit)};")
+        ports += [f"input wire {name}" for name in self.extra]
+        with path.open("w") as file:
+            print(f"module netlist (\n    {f',{chr(10)}    '.join(ports)}\n);", file=file)
+            for net in sorted(nets):
+                print(f"  wire n{net};", file=file)
+            for line in self.lines:
+                print(f"  {line}", file=file)
+            print("endmodule", file=file)
+
+
+def convert(netlist: Path, verilog: Path) -> None:
+    """The top module of a file."""
+    modules = json.loads(netlist.read_text())["modules"]
+    Netlist(next(m for m in modules.values() if int(m["attributes"].get("top", "0"), 2))).write(verilog)
