@@ -2,10 +2,10 @@
 """Builds a device for a board, with open tools only: RTL to bitstream, and a report of what it takes and how fast it is.
 
     python tools/board.py butterstick [--mac 02:...] [--address 10.77.0.2/16] [--gateway IP] [--dhcp] [--seed N]
-    python tools/board.py butterstick --only synth|place|report
+    python tools/board.py butterstick --only synth|simulate|place|report
 
-Steps: synthesis by yosys with slang (tools/ecp5.py), place and route by nextpnr-ecp5, the bitstream by ecppack, from what is in
-boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: `netlist.json`, `placed.json`,
+Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote procedure
+call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack. It is made from what is in boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: `netlist.json`, `placed.json`,
 <board>.config, <board>.bit, `report.json`, and a log of each step. docs/how-to/build-for-a-board.md says how to make one for another board.
 """
 
@@ -26,6 +26,7 @@ from typing import Any
 
 import primitives
 from ecp5 import map_ecp5
+from netlist import convert
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
@@ -34,7 +35,7 @@ from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 BOARDS = ROOT / "boards"
-STEPS = ("synth", "place", "report")
+STEPS = ("synth", "simulate", "place", "report")
 
 
 def say(text: str) -> None:
@@ -110,6 +111,36 @@ def synthesise(board: Board, values: dict[str, str]) -> None:
         sys.exit(f"error: synthesis failed; {log} says why")
 
 
+def simulate(board: Board, arguments: argparse.Namespace) -> None:
+    """The netlist under Verilator, by its pins. Ends it if it does not do what it must."""
+    log = board.out / "simulate.log"
+    say(f"simulation of the netlist: ten minutes; {log.relative_to(ROOT)}")
+    work, tools = board.out / "simulation", Path(sys.executable).parent
+    work.mkdir(exist_ok=True)
+    verilog, library = work / "netlist.v", work / "libboard.so"
+    convert(board.netlist, verilog)
+    include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
+    commands = [
+        [
+            str(tools / "verilator"), "--cc", "--prefix", "Vnetlist", "--Mdir", str(work), "--top-module", "netlist", "-O3", "--no-assert",
+            "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "--language", "1800-2017",
+            "--output-split", "20000", "-CFLAGS", "-fPIC", str(verilog),
+        ],
+        ["make", "-s", "-C", str(work), "-f", "Vnetlist.mk", "-j2", "OPT_FAST=-O1", "OPT_SLOW=-O0", "libVnetlist.a", "libverilated.a"],
+        [
+            "g++", "-std=gnu++20", "-O2", "-fPIC", "-shared", "-o", str(library), str(BOARDS / "sim" / "board_sim.cpp"), f"-I{work}",
+            f"-I{include}", f"-I{include}/vltstd", "-Wl,--whole-archive", str(work / "libVnetlist.a"), "-Wl,--no-whole-archive",
+            str(work / "libverilated.a"), "-pthread", "-latomic",
+        ],
+        [sys.executable, str(BOARDS / "sim" / "check.py"), str(library), arguments.address.partition("/")[0], arguments.mac],
+    ]  # fmt: skip
+    with log.open("w") as file:
+        for command in commands:
+            if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT).returncode != 0:
+                sys.exit(f"error: {Path(command[0]).name} failed; {log} says why")
+    say(log.read_text().splitlines()[-1])
+
+
 def place(board: Board, seed: int) -> None:
     """Netlist to bitstream. What is too slow is no error: the report says so."""
     log = board.out / "place.log"
@@ -176,6 +207,8 @@ def main() -> None:
     for step in STEPS if arguments.only is None else [arguments.only]:
         if step == "synth":
             synthesise(board, parameters(arguments))
+        elif step == "simulate":
+            simulate(board, arguments)
         elif step == "place":
             place(board, arguments.seed)
         else:
