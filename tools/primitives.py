@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mapped cells cost: UltraScale+ primitives in LUTs, flip-flops and block RAM, Intel's in ALMs and M10K, Lattice's in LUT4 and EBR."""
+"""What mapped cells cost: UltraScale+ primitives in LUTs, flip-flops and block RAM, Intel's in ALMs, Lattice's in LUT4 and EBR."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def intel(kinds: Mapping[str, int]) -> dict[str, float]:
 
 
 def ecp5(kinds: Mapping[str, int]) -> dict[str, float]:
-    """Sums of a netlist for ECP5, in LUT4 as nextpnr places them: a carry cell is two, a distributed RAM of 16 x 4 four, and two more whose
-    slice its write port takes (Lattice FPGA-TN-02204). An EBR has 18 Kib."""
+    """Sums of a netlist for ECP5, in LUT4 as nextpnr places them: a carry cell is two, a distributed RAM of 16 x 4 four, and two
+    more whose slice its write port takes (Lattice FPGA-TN-02204). An EBR has 18 Kib."""
     ram = 6 * kinds.get("TRELLIS_DPR16X4", 0)
     return {
         "lut4": kinds.get("LUT4", 0) + 2 * kinds.get("CCU2C", 0) + ram,

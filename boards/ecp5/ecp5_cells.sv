@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cells of ECP5 that a board uses, by their ports and parameters (Lattice FPGA-TN-02200, FPGA-TN-02035), for synthesis. tools/board.py
-// gives them behaviour for simulation from boards/ecp5/sim.
+// Cells of ECP5 that a board uses, by their ports and parameters (Lattice FPGA-TN-02200, FPGA-TN-02035), for synthesis and lint. What they do is in
+// tools/netlist.py, for the simulation of the netlist.
+/* verilator lint_off DECLFILENAME */
+/* verilator lint_off UNUSEDPARAM */
+/* verilator lint_off UNUSEDSIGNAL */
+/* verilator lint_off UNDRIVEN */
+/* verilator lint_off PINCONNECTEMPTY */
 
 (* blackbox *)
 module EHXPLLL #(

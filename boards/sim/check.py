@@ -41,7 +41,8 @@ def call(device: BoardDevice, peer: Peer) -> None:
     network = Network(device, [peer])
     network.connect(peer)
     first, second = random.randbytes(3000), random.randbytes(333)
-    network.set_up(peer, [Region(INPUT, bytearray(first)), Region(INPUT | OUTPUT, bytearray(second)), Region(OUTPUT, bytearray(70))])
+    regions = [Region(INPUT, bytearray(first)), Region(INPUT | OUTPUT, bytearray(second)), Region(OUTPUT, bytearray(70))]
+    network.set_up(peer, regions)
     assert network.call(peer, INCREMENT) == 0, "the call failed"
     assert outputs(peer)[0] == bytes(byte + 1 & 0xFF for byte in second), "wrong results"
     network.disconnect(peer)
@@ -56,7 +57,7 @@ def check(library: Path, ip: str, mac: str) -> str:
     pinged = device.cycles
     call(device, peer)
     assert device.bad_frames == 0, f"{device.bad_frames} frames of the device were no frames"
-    return f"a ping was answered and a call carried out, {device.cycles:,} cycles in all, {device.cycles - pinged:,} of them for the call"
+    return f"a ping was answered after {pinged:,} cycles, and a call carried out in {device.cycles - pinged:,}"
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ module gmii_receive
     S_FRAME,
     S_SKIP       // until the line is quiet
   } state_e;
-  state_e state_q = S_SKIP;
+  state_e state_q;
 
   logic [7:0] data_q;
   logic       valid_q, error_q;
