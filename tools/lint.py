@@ -13,59 +13,81 @@ import argparse
 import os
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
-from nacelle_tb.device import DescriptionError, named  # noqa: E402
+from nacelle_tb.device import DescriptionError, load, named  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("test", 64), ("ecc", 512)]
+BOARDS = sorted(path.parent.name for path in (ROOT / "boards").glob("*/board.toml"))
 
 
-def lint(name: str, data_w: int) -> int:
+@dataclass(frozen=True)
+class Top:
+    """What is around the device: by default the module of the simulation."""
+
+    module: str = "nacelle_sim_top"
+    files: tuple[Path, ...] = (ROOT / "sim" / "nacelle_sim_top.sv",)
+    folders: tuple[Path, ...] = ()
+
+
+def on_board(name: str) -> tuple[str, int, Top]:
+    """The device of a board, and what is around it there."""
+    folder = ROOT / "boards" / name
+    description = tomllib.loads((folder / "board.toml").read_text())
+    family = folder.parent / description["family"]
+    device = folder / description["device"]
+    files = (*sorted(family.glob("*_cells.sv")), folder / f"{name}.sv")
+    return str(device), load(device).data_w, Top(name, files, (family,))
+
+
+def lint(name: str, data_w: int, top: Top = Top()) -> int:
     """Verilator's exit status."""
     device = generate(named(name).with_sizes(data_w))
     return subprocess.run(
         [
             str(Path(sys.executable).parent / "verilator"), "--lint-only", "-Wall", "--timescale", "1ns/1ps",
-            "--top-module", "nacelle_sim_top", str(ROOT / "rtl" / "lint.vlt"),
-            *[arg for path in [*module_dirs(device), GENERATED] if path.exists() for arg in ("-y", str(path))],
-            *map(str, packages(device)), str(ROOT / "sim" / "nacelle_sim_top.sv"),
+            "--top-module", top.module, str(ROOT / "rtl" / "lint.vlt"),
+            *[arg for path in [*module_dirs(device), GENERATED, *top.folders] if path.exists() for arg in ("-y", str(path))],
+            *map(str, [*packages(device), *top.files]),
         ],
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
     ).returncode  # fmt: skip
 
 
-def elaborate(name: str, data_w: int) -> Any:
+def elaborate(name: str, data_w: int, top: Top = Top()) -> Any:
     """The elaborated design (slang)."""
     import pyslang
     from pyslang import ast, syntax
 
     options = ast.CompilationOptions()
-    options.topModules = {"nacelle_sim_top"}
+    options.topModules = {top.module}
     description = named(name).with_sizes(data_w)
     device = generate(description)
     compilation = ast.Compilation(pyslang.Bag([options]))
-    files = [*packages(device), ROOT / "sim" / "nacelle_sim_top.sv"]
+    files = [*packages(device), *top.files]
     # A kernel that this device does not have has no package here.
     others = {path.stem for folder in device.kernel_folders for path in folder.glob("kernel_*.toml")}
     others -= {kernel.module for kernel in description.kernels}
-    for folder in [*module_dirs(device), GENERATED]:
+    for folder in [*module_dirs(device), GENERATED, *top.folders]:
         files += [path for path in sorted(folder.glob("*.sv")) if path not in files and path.stem not in others]
     for path in sorted(files, key=lambda p: not p.name.endswith("_pkg.sv")):
         compilation.addSyntaxTree(syntax.SyntaxTree.fromFile(str(path)))
     return compilation
 
 
-def read_for_synthesis(name: str, data_w: int) -> int:
+def read_for_synthesis(name: str, data_w: int, top: Top = Top()) -> int:
     """1 if slang finds an error, 0 otherwise."""
     import pyslang
 
-    compilation = elaborate(name, data_w)
+    compilation = elaborate(name, data_w, top)
     errors = [diagnostic for diagnostic in compilation.getAllDiagnostics() if diagnostic.isError()]
     print(pyslang.DiagnosticEngine.reportAll(compilation.sourceManager, errors), end="")
     return int(bool(errors))
@@ -82,9 +104,10 @@ def main() -> int:
     except DescriptionError as error:
         sys.exit(f"error: {error}")
     subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
-    builds = [(name, data_w) for name in devices for data_w in (512, 64)] or BUILDS
+    plain = [(name, data_w) for name in devices for data_w in (512, 64)] or BUILDS
+    builds = [*((name, data_w, Top()) for name, data_w in plain), *(on_board(board) for board in BOARDS if not devices)]
     with ProcessPoolExecutor() as pool:
-        running = [pool.submit(check, name, data_w) for name, data_w in builds for check in (read_for_synthesis, lint)]
+        running = [pool.submit(check, name, data_w, top) for name, data_w, top in builds for check in (read_for_synthesis, lint)]
         return max(job.result() for job in running)
 
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device for a small FPGA (devices/ecp5.toml): without management port and congestion control, with 128 KiB of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from nacelle_tb.cci import address
+from nacelle_tb.device import MESSAGES, named
+from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, internet_checksum
+from nacelle_tb.session import Network, SimDevice, configure, outputs
+
+INCREMENT = 1
+
+
+@pytest.fixture
+def small() -> Iterator[SimDevice]:
+    with SimDevice(64, line_rate_mbps=1000, device="ecp5") as sim:
+        configure(sim)
+        yield sim
+
+
+def peers(count: int) -> list[Peer]:
+    return [
+        Peer(ip=f"10.77.0.{20 + i}", mac=f"02:00:00:00:01:{i:02x}", qpn=0x700 + i, comm_id=0x5000 + i, tid=0x9900 + i)
+        for i in range(count)
+    ]
+
+
+def test_calls_of_several_callers(small: SimDevice) -> None:
+    callers = peers(4)
+    net = Network(small, callers)
+    for peer in callers:
+        net.connect(peer)
+        data = bytes(range(256)) * 8
+        net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(data))])
+    for round_ in range(1, 4):
+        for peer in callers:
+            assert net.call(peer, INCREMENT) == 0
+            assert outputs(peer)[0] == bytes(byte + round_ & 0xFF for byte in data)
+    for peer in callers:
+        net.disconnect(peer)
+
+
+def test_memory_ends(small: SimDevice) -> None:
+    """More than there is, is refused; all that there is can be had, again and again."""
+    device = named("ecp5")
+    (peer,) = peers(1)
+    net = Network(small, [peer])
+    heap = device.memory_bytes - device.queue_pairs * MESSAGES - 4096
+    for size, works in ((heap + 1, False), (heap, True), (heap, True)):
+        net.connect(peer)
+        regions = [Region(INPUT | OUTPUT, bytearray(size))]
+        if works:
+            net.set_up(peer, regions)
+            assert net.call(peer, INCREMENT) == 0 and set(outputs(peer)[0]) == {1}
+        else:
+            message, _, _ = net.exchange(peer, peer.advertise(regions))
+            assert message[0] != peer.advertise([Region(INPUT, bytearray(1))])[0]
+        net.disconnect(peer)
+        peer.regions.clear()
+
+
+def test_no_management_port(small: SimDevice) -> None:
+    """Its page has nothing but the way to the next block; nobody can connect to it."""
+    page = address("management.TYPE")
+    assert small.read(8) == page and small.read(page) == 0 and small.read(page + 8) == address("admission.TYPE")
+    for offset in (0xC, 0x100, 0xFFC):
+        with pytest.raises(OSError):
+            small.read(page + offset)
+        with pytest.raises(OSError):
+            small.write(page + offset, 0)
+    small.write(address("LISTEN_PORT"), 4444)
+    (peer,) = peers(1)
+    peer.port = 4444
+    with pytest.raises(AssertionError):
+        Network(small, [peer]).connect(peer)
+
+
+def congested(frame: bytes) -> bytes:
+    """Marked by a switch on its way (RFC 3168)."""
+    head = bytearray(frame[14:34])
+    head[1] |= 3
+    head[10:12] = bytes(2)
+    head[10:12] = internet_checksum(bytes(head)).to_bytes(2, "big")
+    return frame[:14] + bytes(head) + frame[34:]
+
+
+def test_congestion_is_not_controlled(small: SimDevice) -> None:
+    """Marked packets are taken as any others, and answered by no CNP."""
+    (peer,) = peers(1)
+    net = Network(small, [peer])
+    net.connect(peer)
+    data = bytes(range(250)) * 20
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(data))])
+    net.send([congested(frame) for frame in peer.call(INCREMENT)])
+    assert net.answer(peer)[0] == 0 and outputs(peer)[0] == bytes(byte + 1 & 0xFF for byte in data)
+    assert small.counter("roce_rx_np_ecn_marked_roce_packets") > 0 and small.counter("roce_rx_np_cnp_sent") == 0
+    net.disconnect(peer)
