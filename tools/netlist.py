@@ -19,7 +19,8 @@ CLOCK_SOURCES = ("EHXPLLL", "OSCG")
 
 
 def _number(value: str | int) -> int:
-    return value if isinstance(value, int) else int(value, 2)
+    """A parameter; what does not matter in it is 0."""
+    return value if isinstance(value, int) else int(value.strip().replace("x", "0"), 2)
 
 
 class Netlist:
@@ -119,7 +120,8 @@ class Netlist:
             self.lines.append(f"assign {self.net(bit)} = {name}_o[{i}];")
 
     def block_ram(self, name: str, cell: Mapping[str, Any]) -> None:
-        """Two ports of 1 to 18 bits: 2048 bytes of 9 bits. A read in the cycle of a write to the same place from the other port
+        """Two ports of 1 to 18 bits, or one that writes 36 and one that reads: 2048 bytes of 9 bits. A read in the cycle of a write
+        to the same place from the other port
         comes as it was before; the mapper makes no use of it."""
         parameters = {key: value.strip() if isinstance(value, str) else value for key, value in cell["parameters"].items()}
         widths = {p: _number(parameters[f"DATA_WIDTH_{p}"]) for p in "AB"}
@@ -137,36 +139,49 @@ class Netlist:
         else:
             self.lines.append(f"reg [8:0] {name}_m [2048];")
             self.lines.append(f"initial for (int i = 0; i < 2048; i++) {name}_m[i] = 0;")
+        self.lines.append(f"wire [35:0] {name}_i = {{{self.bus(cell, 'DIB', 18)}, {self.bus(cell, 'DIA', 18)}}};")
         for p in "AB":
-            width = widths[p]
-            address = self.bus(cell, f"AD{p}", 14)
-            data = self.bus(cell, f"DI{p}", 18)
-            outputs = [f"DO{p}{i}" for i in range(18)]
-            selected = " && ".join(
-                f"{self.one(cell, f'CS{p}{i}')} == 1'b{bit}"
-                for i, bit in enumerate(reversed(f"{_number(parameters.get(f'CSDECODE_{p}', '0b000')[-3:]):03b}"))
-            )
-            clock = self._muxed(cell, parameters, f"CLK{p}")
-            enable = f"{self._muxed(cell, parameters, f'CE{p}')} && {selected}"
-            write = self._muxed(cell, parameters, f"WE{p}")
-            reset = self._muxed(cell, parameters, f"RST{p}")
-            self.lines.append(f"wire [13:0] {name}_a{p} = {address}; wire [17:0] {name}_i{p} = {data}; reg [17:0] {name}_o{p} = 0;")
-            a, i, o, m = f"{name}_a{p}", f"{name}_i{p}", f"{name}_o{p}", f"{name}_m"
-            if width == 18:
-                store = f"if ({a}[0]) {m}[{{{a}[13:4], 1'b0}}] <= {i}[8:0]; if ({a}[1]) {m}[{{{a}[13:4], 1'b1}}] <= {i}[17:9];"
-                load = f"{o} <= {{{m}[{{{a}[13:4], 1'b1}}], {m}[{{{a}[13:4], 1'b0}}]}};"
-            elif width == 9:
-                store, load = f"{m}[{a}[13:3]] <= {i}[8:0];", f"{o}[8:0] <= {m}[{a}[13:3]];"
-            else:
-                low = {1: 0, 2: 1, 4: 2}[width]
-                place = f"{{{a}[2:{low}]{f', {low}' + chr(39) + 'd0' if low else ''}}}"
-                store = f"{m}[{a}[13:3]][{place} +: {width}] <= {i}[{width - 1}:0];"
-                load = f"{o}[{width - 1}:0] <= {m}[{a}[13:3]][{place} +: {width}];"
-            outside = f"if ({reset}) {o} <= 0; else " if reset != "1'b0" else ""
-            access = f"if ({write}) begin {store} end {outside}if (!({write})) begin {load} end"
-            self.lines.append(f"always @(posedge {clock}) if ({enable}) begin {access} end")
-            for k, port in enumerate(outputs):
-                self.drive(cell, port, f"{o}[{k}]")
+            self._ram_port(name, cell, parameters, p, widths[p], wide=widths["A"] == 36)
+
+    def _ram_port(self, name: str, cell: Mapping[str, Any], parameters: Mapping[str, Any], p: str, width: int, wide: bool) -> None:
+        """One port. `wide`: port A writes 36 bits, by the data of both, and port B reads."""
+        mode = parameters.get(f"WRITEMODE_{p}", "NORMAL")
+        if mode not in ("NORMAL", "READBEFOREWRITE") or (
+            parameters.get("RESETMODE") == "ASYNC" and self.one(cell, f"RST{p}") != "1'b0"
+        ):
+            sys.exit(f"error: {name}: no model of a block RAM with {mode}, or with a reset that is not synchronous")
+        a, o, m = f"{name}_a{p}", f"{name}_o{p}", f"{name}_m"
+        self.lines.append(f"wire [13:0] {a} = {self.bus(cell, f'AD{p}', 14)}; reg [35:0] {o} = 0;")
+        lanes = {36: 4, 18: 2}.get(width, 1)
+        low = 0 if p == "A" else 18
+        if lanes > 1:
+            places = [f"{m}[{{{a}[13:{3 + lanes // 2}], {lanes // 2}'d{k}}}]" for k in range(lanes)]
+            store = " ".join(f"if ({a}[{k}]) {places[k]} <= {name}_i[{low + 9 * k} +: 9];" for k in range(lanes))
+            load = f"{o}[{9 * lanes - 1}:0] <= {{{', '.join(reversed(places))}}};"
+        elif width == 9:
+            store, load = f"{m}[{a}[13:3]] <= {name}_i[{low} +: 9];", f"{o}[8:0] <= {m}[{a}[13:3]];"
+        else:
+            step = {1: 0, 2: 1, 4: 2}[width]
+            place = f"{{{a}[2:{step}]{f', {step}' + chr(39) + 'd0' if step else ''}}}"
+            store = f"{m}[{a}[13:3]][{place} +: {width}] <= {name}_i[{low} +: {width}];"
+            load = f"{o}[{width - 1}:0] <= {m}[{a}[13:3]][{place} +: {width}];"
+        chosen = _number(str(parameters.get(f"CSDECODE_{p}", "0b000"))[-3:])
+        selected = [f"{self.one(cell, f'CS{p}{k}')} == 1'b{chosen >> k & 1}" for k in range(3)]
+        enable = " && ".join([self._muxed(cell, parameters, f"CE{p}"), *selected])
+        write = self._muxed(cell, parameters, f"WE{p}")
+        reset = self._muxed(cell, parameters, f"RST{p}")
+        reads = load if mode == "READBEFOREWRITE" else f"if (!({write})) begin {load} end"
+        clock = self._muxed(cell, parameters, f"CLK{p}")
+        edge = f"negedge {clock[1:]}" if clock[0] == "!" else f"posedge {clock}"
+        self.lines.append(
+            f"always @({edge}) if ({reset}) {o} <= 0; else if ({enable}) begin if ({write}) begin {store} end {reads} end"
+        )
+        if wide and p == "A":
+            return
+        outputs = [f"DOA{k}" for k in range(18)] if wide and width == 36 else []
+        outputs += [f"DO{p}{k}" for k in range(18)]
+        for k, port in enumerate(outputs):
+            self.drive(cell, port, f"{o}[{k}]")
 
     def _muxed(self, cell: Mapping[str, Any], parameters: Mapping[str, Any], port: str) -> str:
         inverted = parameters.get(f"{port}MUX", port) == "INV"
