@@ -51,6 +51,12 @@ def test_luts_of(kind: str, luts: int) -> None:
     assert sums["lut_ram"] == (0 if kind == "INV" else 3 * luts)
 
 
+def test_lut4_of_ecp5() -> None:
+    """As nextpnr counts: it places a carry cell as two LUT4, a distributed RAM as four and a write port that takes two more."""
+    sums = primitives.ecp5({"LUT4": 2, "CCU2C": 3, "TRELLIS_DPR16X4": 5, "TRELLIS_FF": 7, "DP16KD": 11, "MULT18X18D": 13})
+    assert sums == {"lut4": 2 + 6 + 30, "lut_ram": 30, "ff": 7, "ebr": 11, "dsp": 13}
+
+
 def test_a_ram_of_unknown_size_is_an_error() -> None:
     with pytest.raises(ValueError, match="RAM1024X7"):
         primitives.xilinx({"RAM1024X7": 1})

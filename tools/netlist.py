@@ -121,8 +121,7 @@ class Netlist:
 
     def block_ram(self, name: str, cell: Mapping[str, Any]) -> None:
         """Two ports of 1 to 18 bits, or one that writes 36 and one that reads: 2048 bytes of 9 bits. A read in the cycle of a write
-        to the same place from the other port
-        comes as it was before; the mapper makes no use of it."""
+        to the same place from the other port comes as it was before; the mapper makes no use of it."""
         parameters = {key: value.strip() if isinstance(value, str) else value for key, value in cell["parameters"].items()}
         widths = {p: _number(parameters[f"DATA_WIDTH_{p}"]) for p in "AB"}
         content = [0] * 2048
@@ -156,7 +155,8 @@ class Netlist:
         low = 0 if p == "A" else 18
         if lanes > 1:
             places = [f"{m}[{{{a}[13:{3 + lanes // 2}], {lanes // 2}'d{k}}}]" for k in range(lanes)]
-            store = " ".join(f"if ({a}[{k}]) {places[k]} <= {name}_i[{low + 9 * k} +: 9];" for k in range(lanes))
+            written = range(0 if wide and p == "B" else lanes)
+            store = " ".join(f"if ({a}[{k}]) {places[k]} <= {name}_i[{low + 9 * k} +: 9];" for k in written)
             load = f"{o}[{9 * lanes - 1}:0] <= {{{', '.join(reversed(places))}}};"
         elif width == 9:
             store, load = f"{m}[{a}[13:3]] <= {name}_i[{low} +: 9];", f"{o}[8:0] <= {m}[{a}[13:3]];"

@@ -38,7 +38,10 @@ WRONG = {
     "read_depth = 8": ("read_depth = 8\nreed_depth = 8", "unknown key reed_depth"),
     'kernel = "matmul"': ('kernel = "matmull"', "no kernel_matmull.toml in"),
     "completions = 4096": ("completions = 4095", "traffic: completions must be a power of two"),
+    "[management]": ("[management]\nport = 0", "port is 0; it must be of type bool"),
+    "[transport]": ('[transport]\ncongestion_control = "off"', "congestion_control is 'off'; it must be of type bool"),
     "[memory]": ("[memory", "Expected"),
+    "1_073_741_824": ("4_194_304", "the messages of 256 connections fill the memory: bytes must be larger"),
     "bytes = 1_073_741_824": (
         'bytes = 1_073_741_824\ntiming = "ddr9"',
         "timing is 'ddr9'; it must be a .toml file, or one of fixed, ddr4",
@@ -57,6 +60,14 @@ def test_a_mistake_is_named(tmp_path: Path, right: str) -> None:
     with pytest.raises(DescriptionError) as error:
         load(path)
     assert said in str(error.value) and ("device.toml" in str(error.value) or "kernel_" in str(error.value))
+
+
+def test_what_a_device_leaves_out(tmp_path: Path) -> None:
+    path = tmp_path / "device.toml"
+    path.write_text(f'base = "{DEVICES / "standard.toml"}"\n[transport]\ncongestion_control = false\n[management]\nport = false\n')
+    package = (generate(load(path)).folder / "device_pkg.sv").read_text()
+    assert "CONGESTION_CONTROL = 1'b0;" in package and "MANAGEMENT_PORT = 1'b0;" in package
+    assert load(path).digest != load(DEVICES / "standard.toml").digest
 
 
 def test_sockets_reach_the_memories_that_they_name(tmp_path: Path) -> None:
