@@ -12,6 +12,7 @@ from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, internet_checksum
 from nacelle_tb.session import Network, SimDevice, configure, outputs
 
 INCREMENT = 1
+NO_MEMORY = 2
 
 
 @pytest.fixture
@@ -44,22 +45,20 @@ def test_calls_of_several_callers(small: SimDevice) -> None:
 
 
 def test_memory_ends(small: SimDevice) -> None:
-    """More than there is, is refused; all that there is can be had, again and again."""
+    """More than there is, is refused; all that there is can be had, by one caller after the other."""
     device = named("ecp5")
-    (peer,) = peers(1)
-    net = Network(small, [peer])
+    callers = peers(3)
+    net = Network(small, callers)
     heap = device.memory_bytes - device.queue_pairs * MESSAGES - 4096
-    for size, works in ((heap + 1, False), (heap, True), (heap, True)):
+    for peer, size in zip(callers, (heap + 1, heap, heap), strict=True):
         net.connect(peer)
-        regions = [Region(INPUT | OUTPUT, bytearray(size))]
-        if works:
-            net.set_up(peer, regions)
-            assert net.call(peer, INCREMENT) == 0 and set(outputs(peer)[0]) == {1}
+        message, _, _ = net.exchange(peer, peer.advertise([Region(INPUT | OUTPUT, bytearray(size))]))
+        if size > heap:
+            assert message == bytes([0, NO_MEMORY, 0, 0])
         else:
-            message, _, _ = net.exchange(peer, peer.advertise(regions))
-            assert message[0] != peer.advertise([Region(INPUT, bytearray(1))])[0]
+            peer.take_advert(message)
+            assert net.call(peer, INCREMENT) == 0 and set(outputs(peer)[0]) == {1}
         net.disconnect(peer)
-        peer.regions.clear()
 
 
 def test_no_management_port(small: SimDevice) -> None:
