@@ -53,9 +53,9 @@ struct Board {
         top.eth_rx_ctl = valid;
         top.eth_rx_clk = top.pll_clkop = rising;
         top.pll_clkos = steps % 4 < 2;
-        if (--noise_left == 0) {                 // 3 to 10 cycles of the device
+        if (--noise_left == 0) {                 // 3 to 5 cycles of the device
             top.oscillator_osc = !top.oscillator_osc;
-            noise_left = 12 + random() % 28;
+            noise_left = 12 + random() % 8;
         }
         top.eval();
         steps++;
