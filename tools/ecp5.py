@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-MAP = "synth_ecp5 -nowidelut -cmp2softlogic -top \\{top} -run {steps}"
+# Not with -cmp2softlogic: yosys 0.70 makes 7 < x of 7 <= x by it.
+MAP = "synth_ecp5 -nowidelut -top \\{top} -run {steps}"
 # Memories whose output is a register, so that they can be EBR. Its distributed RAM has 16 words, at 6 LUT4 for 4 bits.
 REGISTERED = "t:$mem_v2 a:ram_style=distributed %i r:RD_CLK_ENABLE=1'1 %i"
 
