@@ -55,7 +55,7 @@ wheel: setup-test  ## the Python package as a wheel, in build/wheel
 	@printf '==> building the Python package\n' >&2
 	@$(PYTHON) tools/wheel.py
 
-board: setup-test  ## a device for an FPGA board, by open tools: its bitstream, size and speed, in about an hour (BOARD=butterstick, BOARD_ARGS=--dhcp)
+board: setup-test  ## a device for an FPGA board, by open tools: bitstream, size, speed; hours (BOARD=butterstick, BOARD_ARGS=--dhcp)
 	@$(PYTHON) -m pip install -q --no-deps --require-hashes -r tools/requirements-board.lock
 	@$(PYTHON) tools/board.py $(BOARD) $(BOARD_ARGS)
 
