@@ -174,7 +174,7 @@ def test_sockets_are_told_that_a_port_is_unreachable(link: Link) -> None:
     before = link.counter("service_unreachable_sent")
     begin = time.monotonic()
     link.run(sys.executable, "-c", FLOOD, ADDRESS)
-    assert link.pings()
+    assert any(link.pings(1) for _ in range(30))  # what the flood has left in queues on the way comes first
     seconds = time.monotonic() - begin
     sent = link.counter("service_unreachable_sent") - before
     # Device time may pass faster than that of this machine, where nothing happens; not while there are frames.
