@@ -47,6 +47,8 @@ class Bench:
         self.dut.settings.value = struct(SETTINGS).pack({"enable": 1, "untagged": 0, "vid": VID} | settings)
 
     def send(self, frame: bytes, roce: int = 0, bad: bool = False) -> None:
+        if not self.roce:  # nothing is offered yet
+            self.dut.roce.value = roce
         self.roce.append(roce)
         self.source.send(frame, bad)
 
