@@ -7,7 +7,6 @@
 //! - [`admission`] says who may connect.
 //! - [`event_log`] says what has happened.
 //! - [`frame_trace`] has the frames that a device has recorded at its MAC.
-//! - [`trace`] has the frames that a device has recorded at its MAC.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
