@@ -94,11 +94,11 @@ test-long: soak cluster interop mutate  ## what make test has no time for: soak,
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) tools/coverage.py
 
-test-management: setup-test setup-demo  ## registers over the network, DHCP and mDNS: units, then uhal, dnsmasq and Avahi with devices behind a TAP (root)
+test-management: setup-test setup-demo  ## what a device does without a host: registers, address, discovery, link, log, trace; against Linux programs (root)
 	@$(PYTHON) sim/build.py --data-w 64
 	@cd host && $(CARGO) build --release -p nacelle-cli
 	@$(PYTHON) -m pytest -q -n 2 rtl/services rtl/control
-	@$(PYTHON) -m pytest -q -n 2 tests/test_ipbus.py tests/test_dhcp.py tests/test_discovery.py
+	@$(PYTHON) -m pytest -q -n 2 tests/test_ipbus.py tests/test_dhcp.py tests/test_discovery.py tests/test_link_layer.py tests/test_log.py tests/test_trace.py
 
 soak: setup-test sim-fast host  ## random traffic beside attacks, on both devices (SOAK_ARGS="rtl --minutes 60" for more)
 	@cd host && $(CARGO) build --release -p nacelle-conformance
