@@ -63,7 +63,7 @@ def test_bash_completes_commands_and_options(tree: Path) -> None:
         assert result.returncode == 0 and not result.stderr, result.stderr
         return result.stdout.split()
 
-    assert completed("nacelle d") == ["device", "describe", "doctor", "demo"]
+    assert completed("nacelle d") == ["device", "devices", "describe", "doctor", "demo"]
     assert "--no-progress" in completed("nacelle run increment --no")
     assert completed("nacelle demo --dtype ") == ["int32", "float32"]
 
