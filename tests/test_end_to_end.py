@@ -231,13 +231,17 @@ def test_an_idle_device_costs_next_to_nothing(wire: Wire) -> None:
         fields = Path(f"/proc/{device.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    # Reading the counters is work: it stays outside of what is measured.
+    def used_in_a_second() -> float:
+        before = cpu_seconds()
+        time.sleep(1)
+        return cpu_seconds() - before
+
+    # Reading the counters is work: it stays outside of what is measured. Other work of the machine only ever makes the same cycles
+    # dearer.
     cycles = wire.json("stats", ADDRESS)["cycles"]
-    before = cpu_seconds()
-    time.sleep(3)
-    used = cpu_seconds() - before
+    used = min(used_in_a_second() for _ in range(4))
     assert wire.json("stats", ADDRESS)["cycles"] - cycles > 100_000_000, "device time passes while it is idle"
-    assert used < 0.3, "an idle device uses the processor"
+    assert used < 0.1, "an idle device uses the processor"
 
 
 @pytest.fixture
