@@ -25,6 +25,7 @@ module control_plane
     parameter int unsigned     SOCKETS = 2,
     parameter int unsigned     BUSES = 2,
     parameter int unsigned     LOG_SOURCES = 2,
+    parameter bit              LOG = 1'b1,            // there is an event log; else event_no_log
     parameter bit              TRACE = 1'b1,          // there is a trace of frames
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
@@ -204,18 +205,25 @@ module control_plane
       item: '{kind: reached != '0 ? LOG_ENABLED : LOG_DISABLED, a: reached != '0 ? reached : reached_q, b: '0}
   };
 
-  event_log #(
-      .SOURCES (LOG_SOURCES + 2),
-      .TICKS_HZ(CLOCK_HZ),
-      .NEXT    ({12'd0, TRACE ? TRACE_PAGE : SOCKET_PAGE, 12'd0})
-  ) events_logged (
-      .clk,
-      .rst,
-      .now,
-      .events({counted, to_log, switched}),
-      .bus(slave[EVENT_LOG]),
-      .idle(log_idle)
-  );
+  localparam logic [31:0] AFTER_LOG = {12'd0, TRACE ? TRACE_PAGE : SOCKET_PAGE, 12'd0};
+  if (LOG) begin : g_log
+    event_log #(
+        .SOURCES (LOG_SOURCES + 2),
+        .TICKS_HZ(CLOCK_HZ),
+        .NEXT    (AFTER_LOG)
+    ) events_logged (
+        .clk,
+        .rst,
+        .now,
+        .events({counted, to_log, switched}),
+        .bus(slave[EVENT_LOG]),
+        .idle(log_idle)
+    );
+  end else begin : g_no_log
+    event_no_log #(.NEXT(AFTER_LOG)) nothing_logged (.clk, .rst, .bus(slave[EVENT_LOG]), .idle(log_idle));
+    logic unused_ok;
+    assign unused_ok = &{1'b0, now, counted, to_log, switched};
+  end
 
   // Reset values that depend on parameters.
   logic defaults_q;

@@ -26,7 +26,8 @@ module services_plane
     parameter int unsigned DATA_W = 512,
     parameter int unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned CONTEXTS = 4,        // IPbus clients at once
-    parameter int unsigned BUFFERS = 2          // responses kept for each
+    parameter int unsigned BUFFERS = 2,         // responses kept for each
+    parameter bit          DISCOVERY = 1'b1     // mDNS and LLDP; else mdns_no_responder
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -114,15 +115,24 @@ module services_plane
 
   always_comb begin
     local_addr      = addressed;
-    local_addr.mdns = discovery.mdns && addressed.ip != '0;
+    local_addr.mdns = DISCOVERY && discovery.mdns && addressed.ip != '0;
   end
 
-  mdns_responder responder (
-      .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving(withdrawal.close), .port(discovery.port),
-      .offered_valid(offered_valid && offered.service == SERVICE_MDNS), .offered, .offered_first, .admitted(mdns_admitted),
-      .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
-      .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
-  );
+  if (DISCOVERY) begin : g_mdns
+    mdns_responder responder (
+        .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving(withdrawal.close), .port(discovery.port),
+        .offered_valid(offered_valid && offered.service == SERVICE_MDNS), .offered, .offered_first, .admitted(mdns_admitted),
+        .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
+        .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
+    );
+  end else begin : g_mdns
+    mdns_no_responder responder (
+        .admitted(mdns_admitted), .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
+        .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, discovery};
+  end
 
   unreachable icmp (
       .clk, .rst, .tick, .enable(icmp_errors), .local_addr, .unwanted_valid, .unwanted, .message(answer[UNREACHABLE]),
@@ -153,10 +163,19 @@ module services_plane
 
   // ---- LLDP: a frame is a header only, so it may go between a datagram's header and its payload ----
   logic link_offered_q;
-  lldp_sender neighbours (
-      .clk, .rst, .tick, .enable(enable && discovery.lldp), .mac, .ip(addressed.ip), .tx(link), .sent(other_events.lldp_sent),
-      .idle(lldp_idle)
-  );
+  if (DISCOVERY) begin : g_lldp
+    lldp_sender neighbours (
+        .clk, .rst, .tick, .enable(enable && discovery.lldp), .mac, .ip(addressed.ip), .tx(link), .sent(other_events.lldp_sent),
+        .idle(lldp_idle)
+    );
+  end else begin : g_no_lldp
+    assign link.valid             = 1'b0;
+    assign link.data              = '0;
+    assign other_events.lldp_sent = 1'b0;
+    assign lldp_idle              = 1'b1;
+    logic unused_ok;
+    assign unused_ok = &{1'b0, link.ready};
+  end
   wire link_first = link.valid && (link_offered_q || !datagram.valid);
   always_ff @(posedge clk) link_offered_q <= !rst && link_first && !tx.ready;
   assign tx.valid       = link.valid || datagram.valid;

@@ -122,6 +122,7 @@ module nacelle_shell
       .SOCKETS   (SOCKETS),
       .BUSES     (BUSES),
       .LOG_SOURCES(LOG_SOURCES),
+      .LOG       (EVENT_LOG),
       .TRACE     (TRACE_ROWS != 0),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
@@ -301,8 +302,9 @@ module nacelle_shell
   );
 
   services_plane #(
-      .DATA_W  (DATA_W),
-      .CLOCK_HZ(CLOCK_HZ)
+      .DATA_W   (DATA_W),
+      .CLOCK_HZ (CLOCK_HZ),
+      .DISCOVERY(DISCOVERY)
   ) services (
       .clk,
       .rst(plane_rst_q),

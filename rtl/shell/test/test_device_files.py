@@ -64,9 +64,13 @@ def test_a_mistake_is_named(tmp_path: Path, right: str) -> None:
 
 def test_what_a_device_leaves_out(tmp_path: Path) -> None:
     path = tmp_path / "device.toml"
-    path.write_text(f'base = "{DEVICES / "standard.toml"}"\n[transport]\ncongestion_control = false\n[management]\nport = false\n')
+    path.write_text(
+        f'base = "{DEVICES / "standard.toml"}"\n[transport]\ncongestion_control = false\n[management]\nport = false\n'
+        "[services]\ndiscovery = false\n[telemetry]\nevent_log = false\n"
+    )
     package = (generate(load(path)).folder / "device_pkg.sv").read_text()
-    assert "CONGESTION_CONTROL = 1'b0;" in package and "MANAGEMENT_PORT = 1'b0;" in package
+    for name in ("CONGESTION_CONTROL", "MANAGEMENT_PORT", "DISCOVERY", "EVENT_LOG"):
+        assert f"{name} = 1'b0;" in package
     assert load(path).digest != load(DEVICES / "standard.toml").digest
 
 

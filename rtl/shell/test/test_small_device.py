@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device for a small FPGA (devices/ecp5.toml): without management port and congestion control, with 128 KiB of memory."""
+"""The device for a small FPGA (devices/ecp5.toml): without management port, congestion control, discovery and event log."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from nacelle_tb.cci import address
 from nacelle_tb.device import MESSAGES, named
 from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, internet_checksum
 from nacelle_tb.session import Network, SimDevice, configure, outputs
+from scapy.layers.dns import DNS, DNSQR
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 INCREMENT = 1
 NO_MEMORY = 2
+SECOND = 62_500_000  # cycles
 
 
 @pytest.fixture
@@ -75,6 +79,34 @@ def test_no_management_port(small: SimDevice) -> None:
     peer.port = 4444
     with pytest.raises(AssertionError):
         Network(small, [peer]).connect(peer)
+
+
+def test_no_event_log(small: SimDevice) -> None:
+    """Its page has nothing but the way to the next block, the first socket: there is no trace either."""
+    page = address("event_log.TYPE")
+    assert small.read(address("admission.TYPE") + 8) == page and small.read(page) == 0
+    assert small.read(page + 8) == 0x10000
+    for offset in (0xC, 0x20, 0x800, 0xFFC):
+        with pytest.raises(OSError):
+            small.read(page + offset)
+        with pytest.raises(OSError):
+            small.write(page + offset, 0)
+
+
+def test_nothing_is_announced(small: SimDevice) -> None:
+    """Neither by mDNS nor by LLDP, also when the register asks for it; a question by mDNS is not taken."""
+    (peer,) = peers(1)
+    network = Network(small, [peer])
+    small.write(address("DISCOVERY"), 3)
+    question = DNS(qd=[DNSQR(qname="_nacelle._udp.local", qtype="PTR")])
+    head = Ether(src=peer.mac, dst="01:00:5e:00:00:fb") / IP(src=peer.ip, dst="224.0.0.251", ttl=255) / UDP(sport=5353, dport=5353)
+    small.send(bytes(head / question))
+    for _ in range(4 * 16):
+        small.skip(SECOND // 16)
+        network.step(1000)
+    assert not network.other and small.counter("service_mdns_sent") == small.counter("service_lldp_sent") == 0
+    network.connect(peer)
+    network.disconnect(peer)
 
 
 def congested(frame: bytes) -> bytes:

@@ -149,6 +149,8 @@ class Device:
     management_completions: int
     management_port: bool
     congestion_control: bool
+    discovery: bool
+    event_log: bool
     memory_bytes: int
     memories: int  # each of memory_bytes
     calls_memory: int  # the one that callers' regions are in
@@ -380,7 +382,7 @@ def load(path: Path) -> Device:
     table = _Table(values, str(path))
     folders = tuple(Path(folder) for folder in table.take("kernels", list))
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
-    telemetry = _Table(table.take("telemetry", dict, {}), f"{path}, [telemetry]")
+    services, telemetry = (_Table(table.take(key, dict, {}), f"{path}, [{key}]") for key in ("services", "telemetry"))
     sockets = []
     for entry in table.tables("sockets"):
         images = tuple(load_kernel(name, folders) for name in _images(entry))
@@ -404,6 +406,8 @@ def load(path: Path) -> Device:
         management_completions=management.number("completions", 16, 1 << 15, power_of_two=True),
         management_port=management.take("port", bool, True),
         congestion_control=transport.take("congestion_control", bool, True),
+        discovery=services.take("discovery", bool, True),
+        event_log=telemetry.take("event_log", bool, True),
         memory_bytes=memory.number("bytes", 1 << 16, 1 << MEMORY_STRIDE_W, power_of_two=True),
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),
         calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),
@@ -414,7 +418,7 @@ def load(path: Path) -> Device:
         kernel_folders=folders,
         files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
     )
-    for part in (transport, calls, management, memory, telemetry, table):
+    for part in (transport, calls, management, services, memory, telemetry, table):
         part.end()
     check(device)
     return device

@@ -159,6 +159,8 @@ package device_pkg;
 
   localparam bit CONGESTION_CONTROL = 1'b{int(device.congestion_control)};
   localparam bit MANAGEMENT_PORT = 1'b{int(device.management_port)};      // software on the local bus controls queue pairs
+  localparam bit DISCOVERY = 1'b{int(device.discovery)};            // mDNS and LLDP
+  localparam bit EVENT_LOG = 1'b{int(device.event_log)};
 
   localparam int unsigned SOCKETS = {len(device.sockets)};
   localparam int unsigned IMAGES[SOCKETS] = '{{{", ".join(str(len(socket.images)) for socket in device.sockets)}}};
