@@ -121,14 +121,11 @@ def synthesise(board: Board, values: dict[str, str]) -> None:
         sys.exit(f"error: synthesis failed; {log} says why")
 
 
-def simulate(board: Board, arguments: argparse.Namespace) -> None:
-    """The netlist under Verilator, by its pins. Ends it if it does not do what it must."""
-    log = board.out / "simulate.log"
-    say(f"simulation of the netlist: ten minutes; {log.relative_to(ROOT)}")
-    work = board.out / "simulation"
+def model(netlist: Path, work: Path, log: Path, *defines: str) -> Path:
+    """A library of a netlist under Verilator, with the interface of boards/sim/board_sim.cpp."""
     work.mkdir(exist_ok=True)
     verilog, library = work / "netlist.v", work / "libboard.so"
-    convert(board.netlist, verilog)
+    convert(netlist, verilog)
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
     commands = [
         [
@@ -141,17 +138,28 @@ def simulate(board: Board, arguments: argparse.Namespace) -> None:
             "libVnetlist.a", "libverilated.a",
         ],
         [
-            "g++", "-std=gnu++20", "-O2", "-fPIC", "-shared", "-o", str(library), str(BOARDS / "sim" / "board_sim.cpp"),
+            "g++", "-std=gnu++20", "-O2", "-fPIC", "-shared", "-o", str(library), str(BOARDS / "sim" / "board_sim.cpp"), *defines,
             f"-I{work}", f"-I{include}", f"-I{include}/vltstd", "-Wl,--whole-archive", str(work / "libVnetlist.a"),
             "-Wl,--no-whole-archive", str(work / "libverilated.a"), "-pthread", "-latomic",
         ],
-        [sys.executable, str(BOARDS / "sim" / "check.py"), str(library), arguments.address.partition("/")[0], arguments.mac],
     ]  # fmt: skip
     with log.open("w") as file:
         for command in commands:
             if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT).returncode != 0:
                 sys.exit(f"error: {Path(command[0]).name} failed; {log} says why")
-    say(log.read_text().splitlines()[-1])
+    return library
+
+
+def simulate(board: Board, arguments: argparse.Namespace) -> None:
+    """The netlist under Verilator, by its pins. Ends it if it does not do what it must."""
+    log = board.out / "simulate.log"
+    say(f"simulation of the netlist: ten minutes; {log.relative_to(ROOT)}")
+    library = model(board.netlist, board.out / "simulation", log)
+    checked = [sys.executable, str(BOARDS / "sim" / "check.py"), str(library), arguments.address.partition("/")[0], arguments.mac]
+    result = subprocess.run(checked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{result.stdout}\nerror: the netlist does not do what it must")
+    say(result.stdout.strip())
 
 
 def place(board: Board, seed: int) -> None:

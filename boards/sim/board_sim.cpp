@@ -53,10 +53,12 @@ struct Board {
         top.eth_rx_ctl = valid;
         top.eth_rx_clk = top.pll_clkop = rising;
         top.pll_clkos = steps % 4 < 2;
+#ifndef NO_OSCILLATOR
         if (--noise_left == 0) {                 // 3 to 5 cycles of the device
             top.oscillator_osc = !top.oscillator_osc;
             noise_left = 12 + random() % 8;
         }
+#endif
         top.eval();
         steps++;
         // In the middle of what the device sends: each half comes with the edge of the clock.

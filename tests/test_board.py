@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a board is built and simulated, on a small part of one: MAC and RGMII as a netlist of ECP5, which sends back what it gets."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "boards" / "sim"), str(ROOT / "rtl" / "testing"), str(ROOT / "sim")]
+
+import board  # noqa: E402
+from board_sim import BoardDevice  # noqa: E402
+
+# Everything of the board but the device, in whose place is a wire.
+WIRE = """
+  assign tx.tdata  = rx.tdata;
+  assign tx.tkeep  = rx.tkeep;
+  assign tx.tlast  = rx.tlast;
+  assign tx.tuser  = rx.tuser;
+  assign tx.tvalid = rx.tvalid;
+  assign rx.tready = tx.tready;
+endmodule
+"""
+MAP = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pyosys import libyosys as ys
+from ecp5 import map_ecp5
+design = ys.Design()
+run = lambda command: ys.run_pass(command, design)
+run(f"read_slang --no-implicit-memories --ignore-assertions --top butterstick {sys.argv[2]}")
+map_ecp5(run, "butterstick")
+run("flatten")
+run("opt_clean -purge")
+run(f"write_json {sys.argv[3]}")
+"""
+
+
+def test_frames_pass_a_netlist_by_its_pins(tmp_path: Path) -> None:
+    butterstick = board.Board("butterstick")
+    rtl = board.generate(butterstick.device)
+    head = (butterstick.folder / "butterstick.sv").read_text().partition("  // ---- device ----")[0]
+    (tmp_path / "butterstick.sv").write_text(head + WIRE)
+    folders = [*board.module_dirs(rtl), board.GENERATED, board.BOARDS / "ecp5"]
+    files = [*board.packages(rtl), board.BOARDS / "ecp5" / "ecp5_cells.sv", tmp_path / "butterstick.sv"]
+    sources = " ".join([*(f"-y {folder}" for folder in folders if folder.exists()), *map(str, files)])
+    netlist = tmp_path / "netlist.json"
+    command = [sys.executable, "-c", MAP, str(ROOT / "tools"), sources, str(netlist)]
+    mapped = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ)
+    assert mapped.returncode == 0, mapped.stdout[-2000:]
+    device = BoardDevice(board.model(netlist, tmp_path / "model", tmp_path / "log", "-DNO_OSCILLATOR"))
+    rng = random.Random(1)
+    for _ in range(100):
+        frame = rng.randbytes(rng.randrange(60, 1500))
+        device.send(frame)
+        sent = device.recv(5000)
+        assert sent is not None and sent.frame == frame
+    frames = [rng.randbytes(rng.randrange(60, 1500)) for _ in range(50)]
+    for frame in frames:
+        device.send(frame)
+    back = []
+    while (sent := device.recv(5000)) is not None:
+        back.append(sent.frame)
+    assert back == frames and device.bad_frames == 0
