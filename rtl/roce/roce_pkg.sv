@@ -439,4 +439,48 @@ package roce_pkg;
     logic     accept;            // CONN_OPENED: else refuse
     private_t private_data;      // CONN_OPENED: for the REP or REJ
   } conn_answer_t;
+
+  // ---- connections of a kernel: between it and its socket (socket_connections) ----
+
+  localparam int unsigned MAX_KERNEL_CONNECTIONS = 4;
+  typedef logic [$clog2(MAX_KERNEL_CONNECTIONS)-1:0] kernel_slot_t;   // names a connection; the kernel chooses it
+
+  localparam conn_reason_t CONN_NOT_PERMITTED = 16'hfffd; // the operator lets the kernel not connect to that address
+  localparam conn_reason_t CONN_SLOT_IN_USE = 16'hfffc;   // the slot has a connection, or one that has not ended yet, or it does not exist
+
+  typedef struct packed {
+    logic         close;         // the slot's connection, else open one
+    kernel_slot_t slot;
+    ip_addr_t     ip;            // open: the peer,
+    logic [15:0]  port;          // its port in the RDMA IP CM port space TCP,
+    private_t     private_data;  // for the REQ
+  } kernel_connect_t;
+
+  typedef enum logic [1:0] {
+    KERNEL_ESTABLISHED,          // work requests may be posted on `qpn`
+    KERNEL_REFUSED,              // there is no connection, see `reason`
+    KERNEL_CLOSED                // it has ended, see `reason`: `qpn` is no longer the kernel's
+  } kernel_conn_e;
+
+  typedef struct packed {
+    kernel_conn_e kind;
+    kernel_slot_t slot;
+    qpn_t         qpn;           // ESTABLISHED
+    conn_reason_t reason;        // REFUSED, CLOSED
+    private_t     private_data;  // ESTABLISHED, REFUSED by the peer: of the REP or REJ
+  } kernel_conn_t;
+
+  // The peers that the operator lets a kernel connect to: those whose address begins with `prefix` bits of `network`.
+  typedef struct packed {
+    logic       enable;
+    logic [7:0] prefix;          // 0 to 128; of an IPv4 network 96 more than its own
+    ip_addr_t   network;
+  } kernel_peers_t;
+
+  function automatic logic peer_permitted(kernel_peers_t peers, ip_addr_t ip);
+    logic same;
+    same = 1'b1;
+    for (int unsigned i = 0; i < 128; i++) if (8'(i) < peers.prefix && ip[127-i] != peers.network[127-i]) same = 1'b0;
+    return peers.enable && same;
+  endfunction
 endpackage

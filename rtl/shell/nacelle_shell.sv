@@ -605,19 +605,13 @@ module nacelle_shell
     roce_tx_events.wqe_refused = refused;
   end
 
-  // A kernel only posts work requests, on queue pairs that software made for it.
+  // A kernel posts work requests, on queue pairs that software made for it and on those of connections that it has opened. Its connections
+  // are with the sockets below. It registers no regions.
   for (genvar i = 0; i < CLIENTS; i++) begin : plain_client
     if (i != RPC_CLIENT && i != MANAGEMENT_CLIENT) begin : kernel
-      assign client_connect[i].valid     = 1'b0;
-      assign client_connect[i].data      = '0;
-      assign client_conn[i].ready        = 1'b1;
-      assign client_conn_answer[i].valid = 1'b0;
-      assign client_conn_answer[i].data  = '0;
-      assign client_close[i].valid       = 1'b0;
-      assign client_close[i].data        = '0;
-      assign client_mr_cmd[i].valid      = 1'b0;
-      assign client_mr_cmd[i].data       = '0;
-      assign client_mr_rsp[i].ready      = 1'b1;
+      assign client_mr_cmd[i].valid = 1'b0;
+      assign client_mr_cmd[i].data  = '0;
+      assign client_mr_rsp[i].ready = 1'b1;
     end
   end
   assign client_connect[RPC_CLIENT].valid = 1'b0;
@@ -680,6 +674,10 @@ module nacelle_shell
 
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
+  stream_if #(.T(connect_t)) kernel_connect[SOCKETS] ();
+  stream_if #(.T(conn_event_t)) kernel_conn[SOCKETS] ();
+  stream_if #(.T(conn_answer_t)) kernel_conn_answer[SOCKETS] ();
+  stream_if #(.T(qpn_t)) kernel_close[SOCKETS] ();
   logic [SOCKETS-1:0] rdma_settled, gives_up;
 
   for (genvar i = 0; i < SOCKETS; i++) begin : sockets
@@ -688,7 +686,8 @@ module nacelle_shell
         .ID_W  (MASTER_ID_W),
         .IMAGES(IMAGES[i]),
         .KERNELS(KERNELS[i]),
-        .RDMA  (RDMA_CLIENT[i] != NO_CLIENT)
+        .RDMA  (RDMA_CLIENT[i] != NO_CLIENT),
+        .CONNECTIONS(CONNECTIONS[i])
     ) socket (
         .clk,
         .rst(plane_rst_q),
@@ -702,6 +701,10 @@ module nacelle_shell
         .mem(master[SOCKET_MASTER+i]),
         .wqe(kernel_wqe[i]),
         .cqe(kernel_cqe[i]),
+        .connect(kernel_connect[i]),
+        .conn(kernel_conn[i]),
+        .conn_answer(kernel_conn_answer[i]),
+        .close(kernel_close[i]),
         .abandon(gives_up[i]),
         .rdma_settled(rdma_settled[i]),
         .ctrl(socket_bus[i]),
@@ -719,11 +722,30 @@ module nacelle_shell
       assign kernel_cqe[i].data               = client_cqe[RDMA_CLIENT[i]].data;
       assign client_cqe[RDMA_CLIENT[i]].ready = kernel_cqe[i].ready;
       assign rdma_settled[i]                  = settled[RDMA_CLIENT[i]];
+
+      assign client_connect[RDMA_CLIENT[i]].valid     = kernel_connect[i].valid;
+      assign client_connect[RDMA_CLIENT[i]].data      = kernel_connect[i].data;
+      assign kernel_connect[i].ready                  = client_connect[RDMA_CLIENT[i]].ready;
+      assign kernel_conn[i].valid                     = client_conn[RDMA_CLIENT[i]].valid;
+      assign kernel_conn[i].data                      = client_conn[RDMA_CLIENT[i]].data;
+      assign client_conn[RDMA_CLIENT[i]].ready        = kernel_conn[i].ready;
+      assign client_conn_answer[RDMA_CLIENT[i]].valid = kernel_conn_answer[i].valid;
+      assign client_conn_answer[RDMA_CLIENT[i]].data  = kernel_conn_answer[i].data;
+      assign kernel_conn_answer[i].ready              = client_conn_answer[RDMA_CLIENT[i]].ready;
+      assign client_close[RDMA_CLIENT[i]].valid       = kernel_close[i].valid;
+      assign client_close[RDMA_CLIENT[i]].data        = kernel_close[i].data;
+      assign kernel_close[i].ready                    = client_close[RDMA_CLIENT[i]].ready;
     end else begin : no_rdma
       assign kernel_wqe[i].ready = 1'b0;
       assign kernel_cqe[i].valid = 1'b0;
       assign kernel_cqe[i].data  = '0;
       assign rdma_settled[i]     = 1'b1;
+
+      assign kernel_connect[i].ready     = 1'b0;
+      assign kernel_conn[i].valid        = 1'b0;
+      assign kernel_conn[i].data         = '0;
+      assign kernel_conn_answer[i].ready = 1'b0;
+      assign kernel_close[i].ready       = 1'b0;
     end
   end
 

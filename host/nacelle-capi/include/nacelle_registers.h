@@ -468,7 +468,7 @@
 #define NACELLE_SOCKET_BLOCK_STRIDE 0x1000u
 #define NACELLE_SOCKET_BLOCK_COUNT 16u
 #define NACELLE_SOCKET_BLOCK_TYPE 0x534f434bu /* SOCK */
-#define NACELLE_SOCKET_BLOCK_VERSION 0x00010001u
+#define NACELLE_SOCKET_BLOCK_VERSION 0x00010002u
 
 #define NACELLE_SOCKET_TYPE 0x000u /* r: 0x534f434b, "SOCK": a socket. */
 #define NACELLE_SOCKET_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -488,7 +488,7 @@
 #define NACELLE_SOCKET_JOBS 0x044u /* r: Jobs finished. */
 #define NACELLE_SOCKET_LAST_CYCLES 0x048u /* r: Cycles of the last job, from its first region to its answer taken. */
 #define NACELLE_SOCKET_TIMEOUTS 0x04cu /* r: Jobs that took too long. */
-#define NACELLE_SOCKET_REFUSED 0x050u /* r: Bursts and work requests outside of the window. */
+#define NACELLE_SOCKET_REFUSED 0x050u /* r: Bursts and work requests outside of the window, and connections to peers that are not permitted. */
 #define NACELLE_SOCKET_RDMA_PAGE 0x054u /* rw: First page of 4 KiB for work requests of the kernel while no job runs. */
 #define NACELLE_SOCKET_RDMA_PAGES 0x058u /* rw: How many pages. */
 #define NACELLE_SOCKET_KERNEL_VERSION 0x05cu /* r: Version of the kernel: major in the upper 16 bits, minor in the lower. */
@@ -519,6 +519,18 @@
 #define NACELLE_SOCKET_IMAGE_STATE_FINISHED_MASK 0xffff0000u
 #define NACELLE_SOCKET_IMAGE_DIGEST 0x080u /* w: SHA-256 of the image that is to be activated. SLVERR while a command is under way. */
 #define NACELLE_SOCKET_IMAGE_DIGEST_WORDS 8u
+#define NACELLE_SOCKET_PEER_NETWORK 0x0b0u /* rw: An IPv6 address, its first four bytes in the first word, the first byte highest; IPv4 mapped into them: 0, 0, 0x0000ffff, address. SLVERR if the kernel can open no connections. */
+#define NACELLE_SOCKET_PEER_NETWORK_WORDS 4u
+#define NACELLE_SOCKET_PEERS 0x0c0u /* rw: Whom the kernel may connect to. Connections that are open stay. SLVERR if the kernel can open none. */
+#define NACELLE_SOCKET_PEERS_PREFIX_SHIFT 0 /* Bits of PEER_NETWORK with which the address of a peer must begin; of an IPv4 network 96 more than its own. */
+#define NACELLE_SOCKET_PEERS_PREFIX_MASK 0x000000ffu
+#define NACELLE_SOCKET_PEERS_ENABLE_SHIFT 31 /* 0: the kernel may connect to nobody. */
+#define NACELLE_SOCKET_PEERS_ENABLE_MASK 0x80000000u
+#define NACELLE_SOCKET_CONNECTIONS 0x0c4u /* r: Connections that the kernel has opened. */
+#define NACELLE_SOCKET_CONNECTIONS_SLOTS_SHIFT 0 /* Connections that the kernel can have at once. */
+#define NACELLE_SOCKET_CONNECTIONS_SLOTS_MASK 0x000000ffu
+#define NACELLE_SOCKET_CONNECTIONS_USED_SHIFT 16 /* Which of these are in use, a bit each. */
+#define NACELLE_SOCKET_CONNECTIONS_USED_MASK 0x00ff0000u
 
 /* ---- Kernel `traffic` ---- */
 

@@ -24,6 +24,8 @@ module kernel_increment
     axis_if.source           tx,
     stream_if.source         wqe,
     stream_if.sink           cqe,
+    stream_if.source         connect,
+    stream_if.sink           conn,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -119,7 +121,7 @@ module kernel_increment
   axis_slice #(.DATA_W(DATA_W)) sums_slice (.clk, .rst, .in(sum), .out(to));
 
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
-  kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx);
+  kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .connect, .conn, .msg_tx, .msg_rx);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, job.data.user, job.data.input_, job.data.output_, job.data.internal_, read_idle, write_idle};

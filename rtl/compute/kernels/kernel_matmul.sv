@@ -30,6 +30,8 @@ module kernel_matmul
     axis_if.source           tx,
     stream_if.source         wqe,
     stream_if.sink           cqe,
+    stream_if.source         connect,
+    stream_if.sink           conn,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -251,7 +253,7 @@ module kernel_matmul
   axi_join port (.reader(read_mem), .writer(write_mem), .out(mem));
 
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
-  kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx);
+  kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .connect, .conn, .msg_tx, .msg_rx);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, job.data.function_code, job.data.user, job.data.input_, job.data.output_, reader_idle, writer_idle,

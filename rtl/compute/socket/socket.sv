@@ -3,7 +3,7 @@
 // Holds one kernel, the first of KERNELS, and isolates it: the kernel can access memory only through the window of its current job, by
 // AXI bursts and by RDMA. A job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT, one that is cancelled with
 // RESULT_CANCELLED, one whose kernel writes outside of its window with RESULT_MEMORY_ERROR; the kernel is then decoupled from memory and
-// reset. With several IMAGES software can put another of KERNELS in the kernel's place (see socket_swap). A job of a function that the
+// reset; connections that it has opened are closed. With several IMAGES software can put another of KERNELS in the kernel's place (see socket_swap). A job of a function that the
 // kernel does not have is not passed to it: RESULT_UNKNOWN_FUNCTION; with several images it was called when the socket had the function,
 // and another socket may have it: RESULT_SOCKET_UNAVAIL. There is exactly one
 // `done` for each job, after all writes of the kernel are visible to every reader and all of its work requests are complete; it
@@ -24,7 +24,8 @@ module socket
     parameter int unsigned   DATA_W  = 512,
     parameter int unsigned   ID_W    = 4,
     parameter int unsigned   LOAD_CYCLES = 2500,     // see socket_images
-    parameter bit            RDMA    = 1'b1          // its kernel may start RDMA; else each work request is refused
+    parameter bit            RDMA    = 1'b1,         // its kernel may start RDMA; else each work request is refused
+    parameter int unsigned   CONNECTIONS = 0         // that its kernel can open, MAX_KERNEL_CONNECTIONS at most
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -38,6 +39,10 @@ module socket
     stream_if.source        wqe,                     // rdma_wqe_t: RDMA that the kernel starts itself
     stream_if.sink          cqe,                     // rdma_cqe_t
     output logic            abandon,                 // the kernel is decoupled: its outstanding work requests are to be flushed
+    stream_if.source        connect,                 // connect_t: connections of the kernel (see socket_connections)
+    stream_if.sink          conn,                    // conn_event_t
+    stream_if.source        conn_answer,             // conn_answer_t
+    stream_if.source        close,                   // qpn_t
     input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
@@ -61,8 +66,10 @@ module socket
   logic [6:0]  code_q;
   logic [47:0] cycles_q;
   logic [31:0] last_cycles_q, jobs_q, timeouts_q, refused_q;
-  logic        cut, kernel_rst, read_violation, write_violation, rdma_violation, registers_idle;
+  logic        cut, kernel_rst, read_violation, write_violation, rdma_violation, peer_refused, registers_idle, connections_idle;
   window_t     software_window, rdma_window;
+  kernel_peers_t peers;
+  logic [MAX_KERNEL_CONNECTIONS-1:0] connected;
 
   kernel_identity_t kernel_identity, identity;   // of the kernel, of the socket
   logic             swap_cut, cut_job, swap_idle;
@@ -103,7 +110,7 @@ module socket
     end else begin
       last_seen_q <= state_q != ANSWER && (last_seen_q || (job_taken && job.data.last));
       cycles_q    <= state_q == IDLE ? '0 : cycles_q + 1'b1;
-      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation) + 32'(rdma_violation);
+      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation) + 32'(rdma_violation) + 32'(peer_refused);
       unique case (state_q)
         IDLE:
         if (start) begin
@@ -153,14 +160,14 @@ module socket
   logic [11:0] images_read_at, images_write_at;
   logic [31:0] images_value, images_wdata;
   logic        images_readable, images_write, images_writable;
-  socket_registers registers (
+  socket_registers #(.CONNECTIONS(CONNECTIONS)) registers (
       .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .page, .next_block, .busy(state_q != IDLE), .cut,
       .outstanding(!rdma_settled), .jobs(jobs_q), .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q),
       .images_read_at, .images_value, .images_readable, .images_write, .images_write_at, .images_wdata, .images_writable,
-      .software_window, .idle(registers_idle)
+      .software_window, .peers, .connections(connected), .idle(registers_idle)
   );
 
-  assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && !kernel_wqe.valid;
+  assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && connections_idle && !kernel_wqe.valid;
 
   // ---- the image ----
   image_t       record_image;
@@ -200,6 +207,8 @@ module socket
   axis_if #(.DATA_W(DATA_W)) rx (), tx (), msg_tx (), msg_rx ();
   stream_if #(.T(rdma_wqe_t)) kernel_wqe ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe ();
+  stream_if #(.T(kernel_connect_t)) kernel_connect ();
+  stream_if #(.T(kernel_conn_t)) kernel_conn ();
 
   assign kernel_rst    = rst || cut;
   assign rx.tvalid     = 1'b0;
@@ -229,10 +238,29 @@ module socket
       .violation(rdma_violation), .idle(rdma_idle)
   );
 
+  if (CONNECTIONS != 0) begin : g_connections
+    socket_connections #(.SLOTS(CONNECTIONS)) connections (
+        .clk, .rst, .peers, .cut, .kernel_connect, .kernel_conn, .connect, .conn, .conn_answer, .close,
+        .used(connected), .refused(peer_refused), .idle(connections_idle)
+    );
+  end else begin : g_connections
+    socket_no_connections connections (.clk, .rst, .cut, .kernel_connect, .kernel_conn, .refused(peer_refused));
+    assign connect.valid     = 1'b0;
+    assign connect.data      = '0;
+    assign conn.ready        = 1'b1;
+    assign conn_answer.valid = 1'b0;
+    assign conn_answer.data  = '0;
+    assign close.valid       = 1'b0;
+    assign close.data        = '0;
+    assign connected         = '0;
+    assign connections_idle  = 1'b1;
+    wire unused = &{1'b0, peers, connect.ready, conn.valid, conn.data, conn_answer.ready, close.ready};
+  end
+
   socket_images #(.IMAGES(IMAGES), .KERNELS(KERNELS), .LOAD_CYCLES(LOAD_CYCLES), .DATA_W(DATA_W), .ID_W(ID_W)) region (
       .clk, .rst, .load, .loaded, .record_image, .record_at, .record_word,
       .kernel_rst, .identity(kernel_identity), .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
-      .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .msg_tx, .msg_rx
+      .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .connect(kernel_connect), .conn(kernel_conn), .msg_tx, .msg_rx
   );
 
   logic unused_ok;

@@ -35,12 +35,15 @@ module socket_images
     axis_if.source           tx,
     stream_if.source         wqe,
     stream_if.sink           cqe,
+    stream_if.source         connect,
+    stream_if.sink           conn,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
   if (IMAGES == 1) begin : g_one
     socket_kernel #(.KERNEL(KERNELS[0]), .DATA_W(DATA_W), .ID_W(ID_W)) held (
-        .clk, .rst(kernel_rst), .identity, .ctrl, .job, .done, .mem, .rx, .tx, .wqe, .cqe, .msg_tx, .msg_rx
+        .clk, .rst(kernel_rst), .identity, .ctrl, .job, .done, .mem, .rx, .tx, .wqe, .cqe, .connect, .conn,
+        .msg_tx, .msg_rx
     );
     assign load.ready   = 1'b0;
     assign loaded.valid = 1'b0;
@@ -68,6 +71,8 @@ module socket_images
       logic                tx_last, tx_user, tx_valid, msg_tx_last, msg_tx_user, msg_tx_valid;
       logic                wqe_valid, cqe_ready;
       rdma_wqe_t           wqe;
+      logic                connect_valid, conn_ready;
+      kernel_connect_t     connect;
     } given_t;
     given_t [IMAGES-1:0] all;
     given_t              given;
@@ -112,11 +117,14 @@ module socket_images
       axis_if #(.DATA_W(DATA_W)) own_rx (), own_tx (), own_msg_tx (), own_msg_rx ();
       stream_if #(.T(rdma_wqe_t)) own_wqe ();
       stream_if #(.T(rdma_cqe_t)) own_cqe ();
+      stream_if #(.T(kernel_connect_t)) own_connect ();
+      stream_if #(.T(kernel_conn_t)) own_conn ();
 
       wire there = active_q == image_t'(i);
       socket_kernel #(.KERNEL(KERNELS[i]), .DATA_W(DATA_W), .ID_W(ID_W)) held (
           .clk, .rst(kernel_rst || !there), .identity(all[i].identity), .ctrl(own_ctrl), .job(own_job), .done(own_done), .mem(own_mem),
-          .rx(own_rx), .tx(own_tx), .wqe(own_wqe), .cqe(own_cqe), .msg_tx(own_msg_tx), .msg_rx(own_msg_rx)
+          .rx(own_rx), .tx(own_tx), .wqe(own_wqe), .cqe(own_cqe), .connect(own_connect), .conn(own_conn),
+          .msg_tx(own_msg_tx), .msg_rx(own_msg_rx)
       );
 
       assign own_ctrl.awaddr  = ctrl.awaddr;
@@ -178,6 +186,11 @@ module socket_images
       assign own_cqe.valid        = cqe.valid && there;
       assign own_cqe.data         = cqe.data;
       assign all[i].cqe_ready     = own_cqe.ready;
+      assign own_connect.ready    = connect.ready;
+      assign {all[i].connect_valid, all[i].connect} = {own_connect.valid, own_connect.data};
+      assign own_conn.valid       = conn.valid && there;
+      assign own_conn.data        = conn.data;
+      assign all[i].conn_ready    = own_conn.ready;
     end
 
     assign given = all[index_t'(active_q)];
@@ -223,6 +236,9 @@ module socket_images
     assign wqe.valid     = given.wqe_valid;
     assign wqe.data      = given.wqe;
     assign cqe.ready     = given.cqe_ready;
+    assign connect.valid = given.connect_valid;
+    assign connect.data  = given.connect;
+    assign conn.ready    = given.conn_ready;
 
     wire unused = &{1'b0, load.data.addr, load.data.length};
   end

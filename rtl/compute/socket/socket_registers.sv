@@ -9,7 +9,9 @@ module socket_registers
   import memory_pkg::*;
   import compute_pkg::*;
   import socket_regs_pkg::*;
+  import roce_pkg::*;
 #(
+    parameter int unsigned CONNECTIONS = 0,      // 0: without the registers of its peers: they read as 0, a write is answered with SLVERR
     parameter int unsigned KERNEL_CYCLES = 256
 ) (
     input  logic             clk,
@@ -35,6 +37,8 @@ module socket_registers
     output logic [31:0]      images_wdata,
     input  logic             images_writable,
     output window_t          software_window,  // for RDMA that the kernel starts while no job runs
+    output kernel_peers_t    peers,            // to which the kernel may connect
+    input  logic [MAX_KERNEL_CONNECTIONS-1:0] connections,  // slots in use
     output logic             idle
 );
   localparam logic [11:0] KERNEL_AT = cci_map_pkg::KERNEL_AT;
@@ -58,7 +62,10 @@ module socket_registers
   logic [WAIT_W-1:0] wait_q;
   axi_resp_e         resp_q, value_resp;
   logic [WINDOW_W-1:0] page_q, pages_q;
-  logic              page_write, pages_write;
+  logic              page_write, pages_write, peers_write;
+  logic [3:0][31:0]  network_q;
+  logic [7:0]        prefix_q;
+  logic              peers_q;
 
   // Whether the kernel answers it.
   function automatic logic of_kernel(logic [11:0] address);
@@ -68,6 +75,11 @@ module socket_registers
   // Whether it is of images: see socket_swap.
   function automatic logic of_images(logic [11:0] address);
     return address inside {[AT_IMAGES : AT_IMAGE_DIGEST + 12'(4 * IMAGE_DIGEST_WORDS - 1)]};
+  endfunction
+
+  // Whether it is of the peers that the kernel may connect to.
+  function automatic logic of_peers(logic [11:0] address);
+    return address inside {[AT_PEER_NETWORK : AT_PEERS]};
   endfunction
 
   wire [11:0] read_at = {ctrl.araddr[11:2], 2'b00};
@@ -93,6 +105,9 @@ module socket_registers
       AT_RDMA_PAGES: value = pages_q;
       AT_KERNEL_VERSION: value = {identity.version_major, identity.version_minor};
       [AT_IMAGES : AT_IMAGE_STATE]: value = images_value;
+      [AT_PEER_NETWORK : AT_PEER_NETWORK + 12'(4 * PEER_NETWORK_WORDS - 1)]: value = network_q[2'd3 - read_at[3:2]];
+      AT_PEERS: value = {peers_q, 23'd0, prefix_q};
+      AT_CONNECTIONS: value = {8'd0, 8'(connections), 8'd0, 8'(CONNECTIONS)};
       KERNEL_AT + AT_TYPE: value = identity.block_type;
       KERNEL_AT + AT_VERSION: value = identity.block_version;
       KERNEL_AT + AT_NEXT: value = 32'(next_block);
@@ -104,6 +119,7 @@ module socket_registers
     if (take_write) begin
       value_resp = writable(write_at) ? AXI_OKAY : of_kernel(write_at) ? AXI_SLVERR : AXI_DECERR;
       if (writable(write_at) && of_images(write_at) && !images_writable) value_resp = AXI_SLVERR;
+      if (of_peers(write_at) && CONNECTIONS == 0) value_resp = AXI_SLVERR;
     end
   end
 
@@ -111,6 +127,7 @@ module socket_registers
   assign take_write   = state_q == IDLE && !ctrl.arvalid && ctrl.awvalid && ctrl.wvalid;
   assign page_write   = take_write && write_at == AT_RDMA_PAGE;
   assign pages_write  = take_write && write_at == AT_RDMA_PAGES;
+  assign peers_write  = take_write && of_peers(write_at) && CONNECTIONS != 0;
   assign images_read_at  = read_at;
   assign images_write_at = write_at;
   assign images_write    = take_write && of_images(write_at);
@@ -149,11 +166,16 @@ module socket_registers
     end
     if (page_write) page_q <= ctrl.wdata;
     if (pages_write) pages_q <= ctrl.wdata;
+    if (peers_write && write_at != AT_PEERS) network_q[2'd3 - write_at[3:2]] <= ctrl.wdata;
+    if (peers_write && write_at == AT_PEERS) {peers_q, prefix_q} <= {ctrl.wdata[31], ctrl.wdata[7:0]};
     if (rst) begin
       state_q <= IDLE;
       dead_q  <= 1'b0;
       page_q  <= '0;
       pages_q <= '0;
+      network_q <= '0;
+      prefix_q  <= '0;
+      peers_q   <= 1'b0;
     end else begin
       wait_q <= state_q == IDLE ? '0 : wait_q + 1'b1;
       unique case (state_q)
@@ -176,6 +198,7 @@ module socket_registers
     end
   end
 
+  assign peers = '{enable: peers_q, prefix: prefix_q, network: network_q};
   assign software_window = '{base: addr_t'({page_q, PAGE_W'(0)}), size: addr_t'({pages_q, PAGE_W'(0)})};
   assign idle = state_q == IDLE;
 

@@ -28,6 +28,8 @@ module kernel_hostile
     axis_if.source           tx,
     stream_if.source         wqe,
     stream_if.sink           cqe,
+    stream_if.source         connect,
+    stream_if.sink           conn,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -126,4 +128,5 @@ module kernel_hostile
   end
 
   kernel_no_stream no_stream (.rx, .tx, .msg_tx, .msg_rx);
+  kernel_no_connections no_connections (.connect, .conn);
 endmodule

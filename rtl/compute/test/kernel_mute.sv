@@ -21,6 +21,8 @@ module kernel_mute
     axis_if.source           tx,
     stream_if.source         wqe,
     stream_if.sink           cqe,
+    stream_if.source         connect,
+    stream_if.sink           conn,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -56,6 +58,7 @@ module kernel_mute
   assign cqe.ready    = 1'b1;
 
   kernel_no_stream no_stream (.rx, .tx, .msg_tx, .msg_rx);
+  kernel_no_connections no_connections (.connect, .conn);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, clk, rst, ctrl.awaddr, ctrl.awvalid, ctrl.wdata, ctrl.wstrb, ctrl.wvalid, ctrl.bready, ctrl.araddr, ctrl.arvalid,

@@ -86,6 +86,7 @@ def run_socket(
     kernels: str | Sequence[str],
     sources: Sequence[Path] = (),
     rdma: bool = True,
+    connections: int = 0,
     load_cycles: int = 100,
 ) -> None:
     """The cocotb tests of a file, with this kernel in the socket, or images of these."""
@@ -95,7 +96,7 @@ def run_socket(
         test_file,
         params={
             "IMAGES": len(kernels), "KERNELS": kernel_texts(kernels), "LOAD_CYCLES": load_cycles,
-            "DATA_W": width, "RDMA": int(rdma),
+            "DATA_W": width, "RDMA": int(rdma), "CONNECTIONS": connections,
         },
         sources=sources,
         ports={
@@ -108,6 +109,10 @@ def run_socket(
             "done": Source("compute_pkg::done_t"),
             "wqe": Source("roce_pkg::rdma_wqe_t"),
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "connect": Source("roce_pkg::connect_t"),
+            "conn": Sink("roce_pkg::conn_event_t"),
+            "conn_answer": Source("roce_pkg::conn_answer_t"),
+            "close": Source("roce_pkg::qpn_t"),
             "abandon": Plain("output", "logic"),
             "rdma_settled": Plain("input", "logic"),
             "mem": AxiMaster(width),

@@ -31,6 +31,7 @@ MAX_SOCKETS = 16
 MAX_IMAGES = 8  # compute_pkg::MAX_IMAGES
 RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
 MAX_CLIENTS = 4  # roce_pkg::client_t
+MAX_KERNEL_CONNECTIONS = 4  # roce_pkg
 MAX_MEMORIES = 4  # memory_pkg::MAX_TARGETS
 MEMORY_STRIDE_W = 36  # shell_pkg::MEMORY_STRIDE_W
 MAX_CONTEXTS = 4  # roce_pkg::MAX_CONTEXTS
@@ -109,11 +110,13 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Socket:
-    """A socket and what can be in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA."""
+    """A socket and what can be in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA. `connections`:
+    how many it can open."""
 
     images: tuple[Kernel, ...]
     completions: int
     memories: tuple[int, ...]  # that it reaches; none: all
+    connections: int
 
     @property
     def kernel(self) -> Kernel:
@@ -171,7 +174,7 @@ class Device:
         """Of its parameters and kernels: 8 bytes that are others for any other build."""
         plain = {field.name: value for field in fields(self) if isinstance(value := getattr(self, field.name), bool | int | str)}
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
-        parameters = json.dumps([plain, sockets, self.reach(), [socket.completions for socket in self.sockets]])
+        parameters = json.dumps([plain, sockets, self.reach(), [[socket.completions, socket.connections] for socket in self.sockets]])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
@@ -387,7 +390,8 @@ def load(path: Path) -> Device:
     for entry in table.tables("sockets"):
         images = tuple(load_kernel(name, folders) for name in _images(entry))
         completions = entry.number("completions", 0, 1 << 15, default=0)
-        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, []))))
+        connections = entry.number("connections", 0, MAX_KERNEL_CONNECTIONS, default=0)
+        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, [])), connections))
         entry.end()
     device = Device(
         name=table.text("name", 32),
@@ -472,6 +476,8 @@ def check(device: Device) -> None:
     for socket in device.sockets:
         if socket.completions & (socket.completions - 1):
             raise DescriptionError(f"{where}: {socket.kernel.name}: completions must be a power of two")
+        if socket.connections and not socket.completions:
+            raise DescriptionError(f"{where}: {socket.kernel.name}: a kernel with connections needs completions")
     if len(description(device)) > MAX_DESCRIPTION:
         raise DescriptionError(f"{where}: the description for callers is longer than {MAX_DESCRIPTION} bytes")
 

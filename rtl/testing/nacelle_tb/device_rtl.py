@@ -100,6 +100,8 @@ module socket_kernel
     axis_if.source           tx,
     stream_if.source         wqe,
     stream_if.sink           cqe,
+    stream_if.source         connect,
+    stream_if.sink           conn,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -179,6 +181,8 @@ package device_pkg;
   // The client that the kernel of each socket is.
   localparam int unsigned NO_CLIENT = CLIENTS;
   localparam int unsigned RDMA_CLIENT[SOCKETS] = '{{{", ".join(clients)}}};
+  // Connections that the kernel of each socket can open.
+  localparam int unsigned CONNECTIONS[SOCKETS] = '{{{", ".join(str(socket.connections) for socket in device.sockets)}}};
   // Completions that each client can have outstanding, the last client first.
   localparam logic [CLIENTS-1:0][15:0] CQ_DEPTH = {{{", ".join(f"16'd{depth}" for depth in reversed(depths))}}};
 

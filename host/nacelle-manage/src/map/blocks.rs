@@ -1109,7 +1109,7 @@ pub mod socket {
     pub const BLOCK: Block = Block {
         name: "socket",
         kind: *b"SOCK",
-        version: 0x00010001,
+        version: 0x00010002,
         registers: &[
             TYPE,
             VERSION,
@@ -1131,6 +1131,9 @@ pub mod socket {
             IMAGE_COMMAND,
             IMAGE_STATE,
             IMAGE_DIGEST,
+            PEER_NETWORK,
+            PEERS,
+            CONNECTIONS,
         ],
     };
     /// 0x534f434b, "SOCK": a socket.
@@ -1159,8 +1162,8 @@ pub mod socket {
     pub const LAST_CYCLES: Register = Register { name: "LAST_CYCLES", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles of the last job, from its first region to its answer taken." };
     /// Jobs that took too long.
     pub const TIMEOUTS: Register = Register { name: "TIMEOUTS", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Jobs that took too long." };
-    /// Bursts and work requests outside of the window.
-    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bursts and work requests outside of the window." };
+    /// Bursts and work requests outside of the window, and connections to peers that are not permitted.
+    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bursts and work requests outside of the window, and connections to peers that are not permitted." };
     /// First page of 4 KiB for work requests of the kernel while no job runs.
     pub const RDMA_PAGE: Register = Register { name: "RDMA_PAGE", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "First page of 4 KiB for work requests of the kernel while no job runs." };
     /// How many pages.
@@ -1199,6 +1202,20 @@ pub mod socket {
     pub const IMAGE_STATE: Register = Register { name: "IMAGE_STATE", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffff8f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[IMAGE_STATE_STATE, IMAGE_STATE_LIVE, IMAGE_STATE_ERROR, IMAGE_STATE_FINISHED], doc: "What has become of the last command." };
     /// SHA-256 of the image that is to be activated. SLVERR while a command is under way.
     pub const IMAGE_DIGEST: Register = Register { name: "IMAGE_DIGEST", offset: 0x80, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "SHA-256 of the image that is to be activated. SLVERR while a command is under way." };
+    /// An IPv6 address, its first four bytes in the first word, the first byte highest; IPv4 mapped into them: 0, 0, 0x0000ffff, address. SLVERR if the kernel can open no connections.
+    pub const PEER_NETWORK: Register = Register { name: "PEER_NETWORK", offset: 0xb0, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "An IPv6 address, its first four bytes in the first word, the first byte highest; IPv4 mapped into them: 0, 0, 0x0000ffff, address. SLVERR if the kernel can open no connections." };
+    /// `PEERS.prefix`: Bits of PEER_NETWORK with which the address of a peer must begin; of an IPv4 network 96 more than its own.
+    pub const PEERS_PREFIX: Field = Field { name: "prefix", low: 0, width: 8, doc: "Bits of PEER_NETWORK with which the address of a peer must begin; of an IPv4 network 96 more than its own." };
+    /// `PEERS.enable`: 0: the kernel may connect to nobody.
+    pub const PEERS_ENABLE: Field = Field { name: "enable", low: 31, width: 1, doc: "0: the kernel may connect to nobody." };
+    /// Whom the kernel may connect to. Connections that are open stay. SLVERR if the kernel can open none.
+    pub const PEERS: Register = Register { name: "PEERS", offset: 0xc0, count: None, mode: Mode::ReadWrite, mask: 0x800000ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PEERS_PREFIX, PEERS_ENABLE], doc: "Whom the kernel may connect to. Connections that are open stay. SLVERR if the kernel can open none." };
+    /// `CONNECTIONS.slots`: Connections that the kernel can have at once.
+    pub const CONNECTIONS_SLOTS: Field = Field { name: "slots", low: 0, width: 8, doc: "Connections that the kernel can have at once." };
+    /// `CONNECTIONS.used`: Which of these are in use, a bit each.
+    pub const CONNECTIONS_USED: Field = Field { name: "used", low: 16, width: 8, doc: "Which of these are in use, a bit each." };
+    /// Connections that the kernel has opened.
+    pub const CONNECTIONS: Register = Register { name: "CONNECTIONS", offset: 0xc4, count: None, mode: Mode::Read, mask: 0xff00ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONNECTIONS_SLOTS, CONNECTIONS_USED], doc: "Connections that the kernel has opened." };
 }
 
 /// Kernel `traffic`.
