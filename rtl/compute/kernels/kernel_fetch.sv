@@ -7,7 +7,7 @@
 // are ignored, the window (4), and private data for the connection (48; may be left out), as a token of admission. All big-endian.
 // Region 2 is internal, scratch of SCRATCH_BYTES for the messages of the region set-up.
 //
-// One call at a time, one connection: opened, used and closed in the call. The peer must be one that the operator lets the kernel connect
+// One call at a time, one connection: opened in the first slot that is free, used and closed in the call. The peer must be one that the operator lets the kernel connect
 // to (PEERS of the socket). A peer that does not answer costs the time of its connection manager's or of the transport's retries, or the
 // socket's time limit. Results: kernel_fetch.toml.
 module kernel_fetch
@@ -82,8 +82,7 @@ module kernel_fetch
     CONNECT,
     WAIT_OPEN,
     RECEIVE,    // a buffer for the answer
-    STORE,      // the message
-    STORED,
+    STORE,      // the message, until it is visible
     SEND,
     EXCHANGE,   // until it is sent and the answer is there
     READ_GRANT,
@@ -99,6 +98,7 @@ module kernel_fetch
   logic [7:0]   count_q;
   logic [6:0]   code_q;
   qpn_t         qpn_q;
+  kernel_slot_t slot_q;
   logic         open_q, sent_q, answered_q;          // the connection is there; the message is sent; the answer is there
   kernel_conn_t news;
   rdma_cqe_t    came;
@@ -166,7 +166,7 @@ module kernel_fetch
   assign write_cmd.valid = state_q == STORE && !asked_q;
   assign write_cmd.data  = '{addr: scratch, length: 32'(MESSAGE_BYTES), default: '0};
   assign message.tvalid  = state_q == STORE && 32'(beat_q) < MESSAGE_BEATS;
-  assign message.tdata   = DATA_W'(to_send >> (32'(beat_q) * DATA_W));
+  assign message.tdata   = to_send[32'(beat_q)*BYTES+:BYTES];
   assign message.tlast   = 32'(beat_q) == MESSAGE_BEATS - 1;
   assign message.tuser   = 1'b0;
   always_comb for (int unsigned i = 0; i < BYTES; i++) message.tkeep[i] = 32'(beat_q) * BYTES + i < MESSAGE_BYTES;
@@ -176,12 +176,14 @@ module kernel_fetch
   assign connect.valid = state_q == CONNECT || (state_q == CLOSE && open_q && !asked_q);
   assign connect.data  = '{
       close: state_q == CLOSE,
-      slot: '0,
+      slot: slot_q,
       ip: request.ip,
       port: request.port,
       private_data: whole ? request.private_data : '0
   };
   assign conn.ready = 1'b1;
+  // It may still have what a call that was cut off had begun.
+  wire taken_slot = news.kind == KERNEL_REFUSED && news.reason == CONN_SLOT_IN_USE && slot_q != '1;
   wire lost = conn.valid && news.kind == KERNEL_CLOSED;
 
   // ---- work requests ----
@@ -254,6 +256,7 @@ module kernel_fetch
           state_q    <= regions_fit && large_enough ? LOAD : ANSWER;
           asked_q    <= 1'b0;
           beat_q     <= '0;
+          slot_q     <= '0;
           sent_q     <= 1'b0;
           answered_q <= 1'b0;
         end
@@ -269,12 +272,12 @@ module kernel_fetch
           beat_q  <= '0;
           open_q  <= news.kind == KERNEL_ESTABLISHED;
           qpn_q   <= news.qpn;
-          if (news.kind != KERNEL_ESTABLISHED) code_q <= RESULT_NOT_CONNECTED;
-          state_q <= news.kind == KERNEL_ESTABLISHED ? RECEIVE : ANSWER;
+          if (taken_slot) slot_q <= slot_q + 1'b1;
+          else if (news.kind != KERNEL_ESTABLISHED) code_q <= RESULT_NOT_CONNECTED;
+          state_q <= news.kind == KERNEL_ESTABLISHED ? RECEIVE : taken_slot ? CONNECT : ANSWER;
         end
         RECEIVE: if (wqe.ready) state_q <= STORE;
-        STORE: if ((asked_q || write_cmd.ready) && message.tvalid && message.tready && message.tlast) state_q <= STORED;
-        STORED:
+        STORE:
         if (written.valid) begin
           if (written.data.error) code_q <= RESULT_MEMORY_ERROR;
           asked_q <= 1'b0;

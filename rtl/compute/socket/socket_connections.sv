@@ -89,7 +89,7 @@ module socket_connections
   assign connect.data  = connect_q;
 
   always_ff @(posedge clk) begin
-    if (take) begin
+    if (opens) begin   // what was offered stays as it is, whatever a kernel in reset says
       connect_q <= '{
           tag: 16'(asked.slot),
           ip: ipv4_of(asked.ip),
@@ -102,6 +102,8 @@ module socket_connections
           private_data: asked.private_data,
           default: '0
       };
+    end
+    if (take) begin
       refusal_q <= '{
           kind: KERNEL_REFUSED,
           slot: asked.slot,

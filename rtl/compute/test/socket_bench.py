@@ -112,7 +112,7 @@ def run_socket(
             "connect": Source("roce_pkg::connect_t"),
             "conn": Sink("roce_pkg::conn_event_t"),
             "conn_answer": Source("roce_pkg::conn_answer_t"),
-            "close": Source("roce_pkg::qpn_t"),
+            "close": Source("roce_wire_pkg::qpn_t"),
             "abandon": Plain("output", "logic"),
             "rdma_settled": Plain("input", "logic"),
             "mem": AxiMaster(width),

@@ -174,7 +174,8 @@ class Device:
         """Of its parameters and kernels: 8 bytes that are others for any other build."""
         plain = {field.name: value for field in fields(self) if isinstance(value := getattr(self, field.name), bool | int | str)}
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
-        parameters = json.dumps([plain, sockets, self.reach(), [[socket.completions, socket.connections] for socket in self.sockets]])
+        rdma = [[socket.completions, socket.connections] for socket in self.sockets]
+        parameters = json.dumps([plain, sockets, self.reach(), rdma])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
