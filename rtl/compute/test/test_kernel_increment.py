@@ -62,7 +62,9 @@ def test_kernel_increment(width: int) -> None:
             "identity": Plain("output", "compute_pkg::kernel_identity_t"), "ctrl": AxilSlave(),
             "job": Sink("compute_pkg::job_t"), "done": Source("compute_pkg::done_t"), "mem": AxiMaster(width),
             "rx": AxisSink(width), "tx": AxisSource(width), "wqe": Source("roce_pkg::rdma_wqe_t"),
-            "cqe": Sink("roce_pkg::rdma_cqe_t"), "msg_tx": AxisSource(width), "msg_rx": AxisSink(width),
+            "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "connect": Source("roce_pkg::kernel_connect_t"), "conn": Sink("roce_pkg::kernel_conn_t"),
+            "msg_tx": AxisSource(width), "msg_rx": AxisSink(width),
         },
         random_state=True,
     )  # fmt: skip

@@ -225,6 +225,8 @@ def test_kernel_matmul(width: int, rows: int, cols: int) -> None:
             "tx": AxisSource(width),
             "wqe": Source("roce_pkg::rdma_wqe_t"),
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "connect": Source("roce_pkg::kernel_connect_t"),
+            "conn": Sink("roce_pkg::kernel_conn_t"),
             "msg_tx": AxisSource(width),
             "msg_rx": AxisSink(width),
         },

@@ -163,6 +163,8 @@ def test_kernel_traffic(width: int) -> None:
             "tx": AxisSource(width),
             "wqe": Source("roce_pkg::rdma_wqe_t"),
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
+            "connect": Source("roce_pkg::kernel_connect_t"),
+            "conn": Sink("roce_pkg::kernel_conn_t"),
             "msg_tx": AxisSource(width),
             "msg_rx": AxisSink(width),
         },

@@ -90,5 +90,9 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
 def test_socket_hostile(width: int) -> None:
     device = generate(load(DEVICES / "test.toml")).folder
     run_socket(
-        __file__, width, "hostile", [device / "kernel_hostile_pkg.sv", device / "socket_kernel.sv", HERE / "kernel_hostile.sv"]
+        __file__,
+        width,
+        "hostile",
+        [device / f"{name}.sv" for name in ("kernel_fetch_pkg", "kernel_hostile_pkg", "socket_kernel")]
+        + [HERE / "kernel_hostile.sv"],
     )

@@ -358,5 +358,8 @@ async def rdma_of_the_kernel_ends_first(dut) -> None:
 
 def test_socket_images() -> None:
     device = generate(DEVICE).folder
-    files = [device / name for name in ("kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "socket_kernel.sv", "socket_record.sv")]
+    files = [
+        device / name
+        for name in ("kernel_fetch_pkg.sv", "kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "socket_kernel.sv", "socket_record.sv")
+    ]
     run_socket(__file__, 64, NAMES, [*files, HERE / "kernel_hostile.sv", HERE / "kernel_mute.sv"], load_cycles=LOAD_CYCLES)
