@@ -9,7 +9,7 @@
 //
 // While `cut` is high the kernel may do anything (it may be in reset): commands are dropped, every connection is closed, and the kernel is
 // told nothing of these later. A connection that is being opened cannot be aborted: it is closed once it is established. Until then its
-// slot is in use, for a minute at most (docs/reference/cm.md, times).
+// slot is in use, for a minute at most (docs/reference/cm.md).
 //
 // Events of the connection manager are always taken, whether or not the kernel takes its own. Latency: one cycle each way.
 module socket_connections
