@@ -45,6 +45,7 @@ _PACKAGES = [
     "roce/counters/roce_counters_pkg.sv",
     "roce/clients/roce_management_pkg.sv",
     "compute/compute_pkg.sv",
+    "compute/images/images_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
 ]
 # Made from the description of the registers (rtl/control/generate.py): before all others, and from the packages above.
