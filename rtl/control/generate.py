@@ -3,8 +3,8 @@
 """Makes everything that follows from the description of the registers (*.rdl). Into build/generated:
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
-  management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, socket_regs_pkg.sv
-                                              addresses for decoders that are written by hand
+  management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, images_regs_pkg.sv,
+  socket_regs_pkg.sv                          addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
   counters_pkg.sv                             all event structs as one, in the order of their counters
@@ -63,6 +63,7 @@ LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/genera
 MANAGEMENT = RTL / "roce" / "clients" / "management.rdl"
 ADMISSION = RTL / "roce" / "admission" / "admission.rdl"
 TELEMETRY = RTL / "telemetry"
+IMAGES = RTL / "compute" / "images" / "images.rdl"
 SOCKET = RTL / "compute" / "socket" / "socket.rdl"
 KERNELS = RTL / "compute" / "kernels"
 RUST = ROOT / "host" / "nacelle-manage" / "src" / "map" / "blocks.rs"
@@ -184,7 +185,7 @@ def device_registers() -> Block:
 
 def bus(blocks: dict[str, Block]) -> list[MapEntry]:
     """Where each block is on the bus, as cci.rdl has it."""
-    top = compile_file(HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, ADMISSION.parent, TELEMETRY, SOCKET.parent])
+    top = compile_file(HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, ADMISSION.parent, TELEMETRY, IMAGES.parent, SOCKET.parent])
     found = []
     for child in top.children(unroll=False):
         count, stride = (child.array_dimensions[0], child.array_stride) if child.is_array else (1, 0)
@@ -205,10 +206,11 @@ def generate() -> list[Path]:
         "admission": read_block(ADMISSION, "admission_regs", "admission"),
         "event_log": read_block(HERE / "event_log.rdl", "event_log_regs", "event_log"),
         "trace": read_block(TELEMETRY / "trace.rdl", "trace_regs", "trace"),
+        "images": read_block(IMAGES, "images_regs", "images"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "event_log", "trace", "socket"):
+    for name in ("management", "admission", "event_log", "trace", "images", "socket"):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()
@@ -240,7 +242,7 @@ def up_to_date() -> bool:
     """Nothing that this is made from is newer than what was made."""
     made = OUT / "registers.json"
     tools = [*HERE.glob("*.py"), Path(rdl_sv.__file__), Path(rdl_sv.__file__).with_name("rdl.py")]
-    sources = [*tools, *HERE.glob("*.rdl"), *TELEMETRY.glob("*.rdl"), MANAGEMENT, ADMISSION, SOCKET, *kernel_files(), *packages()]
+    sources = [*tools, *HERE.glob("*.rdl"), *TELEMETRY.glob("*.rdl"), MANAGEMENT, ADMISSION, IMAGES, SOCKET, *kernel_files(), *packages()]
     if not (RUST.exists() and C_HEADER.exists() and made.exists()):
         return False
     return all(path.stat().st_mtime <= made.stat().st_mtime for path in sources)

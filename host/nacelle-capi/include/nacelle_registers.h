@@ -462,6 +462,46 @@
 #define NACELLE_TRACE_WORDS 0x800u /* r: Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0. */
 #define NACELLE_TRACE_WORDS_WORDS 512u
 
+/* ---- Images ---- */
+
+#define NACELLE_IMAGES_BASE 0x05000u
+#define NACELLE_IMAGES_BLOCK_TYPE 0x494d4753u /* IMGS */
+#define NACELLE_IMAGES_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_IMAGES_TYPE 0x000u /* r: 0x494d4753, "IMGS": images of kernels. */
+#define NACELLE_IMAGES_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_IMAGES_NEXT 0x008u /* r: Byte address of the next block. */
+#define NACELLE_IMAGES_SLOTS 0x00cu /* r: Places for an image. */
+#define NACELLE_IMAGES_SLOT_BYTES 0x010u /* r: Bytes of a place: the longest file. */
+#define NACELLE_IMAGES_SELECT 0x014u /* rw: The place that a command, and SLOT, is about. */
+#define NACELLE_IMAGES_SELECT_SLOT_SHIFT 0 /* Number of a place. */
+#define NACELLE_IMAGES_SELECT_SLOT_MASK 0x000000ffu
+#define NACELLE_IMAGES_COMMAND 0x018u /* w: Begins a command. SLVERR while an image is verified. */
+#define NACELLE_IMAGES_STATE 0x01cu /* r: What has become of the last command. */
+#define NACELLE_IMAGES_STATE_STATE_SHIFT 0 /* 0: nothing is under way; 1: an upload; 2: an image is verified. */
+#define NACELLE_IMAGES_STATE_STATE_MASK 0x00000003u
+#define NACELLE_IMAGES_STATE_PROVISIONED_SHIFT 7 /* There is a key. Without one no upload begins. */
+#define NACELLE_IMAGES_STATE_PROVISIONED_MASK 0x00000080u
+#define NACELLE_IMAGES_STATE_ERROR_SHIFT 8 /* Of the last command: docs/reference/images.md. */
+#define NACELLE_IMAGES_STATE_ERROR_MASK 0x0000ff00u
+#define NACELLE_IMAGES_STATE_UPLOAD_SHIFT 16 /* Number of the upload, modulo 2^8: the next one has the next number. */
+#define NACELLE_IMAGES_STATE_UPLOAD_MASK 0x00ff0000u
+#define NACELLE_IMAGES_PLACE 0x020u /* rw: Where the next word of DATA goes. SLVERR if no upload of this number is under way, and behind the end of the place. */
+#define NACELLE_IMAGES_PLACE_WORD_SHIFT 0 /* Words before it in the place. */
+#define NACELLE_IMAGES_PLACE_WORD_MASK 0x00ffffffu
+#define NACELLE_IMAGES_PLACE_UPLOAD_SHIFT 24 /* The number of the upload, in STATE. */
+#define NACELLE_IMAGES_PLACE_UPLOAD_MASK 0xff000000u
+#define NACELLE_IMAGES_DATA 0x024u /* w: The next word of the file; PLACE counts on. SLVERR before PLACE is written in this upload, and behind the end of the place. */
+#define NACELLE_IMAGES_SLOT 0x028u /* r: The place that SELECT names. */
+#define NACELLE_IMAGES_SLOT_SOCKET_SHIFT 0 /* The socket whose image it is. */
+#define NACELLE_IMAGES_SLOT_SOCKET_MASK 0x000000ffu
+#define NACELLE_IMAGES_SLOT_VERIFIED_SHIFT 8 /* It holds an image that was verified: then the socket has its record. */
+#define NACELLE_IMAGES_SLOT_VERIFIED_MASK 0x00000100u
+#define NACELLE_IMAGES_SLOT_USED_SHIFT 9 /* The socket holds it, or it is being loaded: the place takes no upload. */
+#define NACELLE_IMAGES_SLOT_USED_MASK 0x00000200u
+#define NACELLE_IMAGES_KEY 0x040u /* w: The key of 32 bytes with which images are signed. It is set when all words were written and one of them is not 0. */
+#define NACELLE_IMAGES_KEY_WORDS 8u
+
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u

@@ -56,6 +56,7 @@ _REGISTER_PACKAGES = [
     "admission_regs_pkg.sv",
     "event_log_regs_pkg.sv",
     "trace_regs_pkg.sv",
+    "images_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

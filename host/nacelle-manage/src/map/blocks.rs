@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, socket::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, images::BLOCK, socket::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1093,6 +1093,78 @@ pub mod trace {
     pub const TRIGGER: Register = Register { name: "TRIGGER", offset: 0x74, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "When the trigger came, the lower 32 bits." };
     /// Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0.
     pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(512), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0." };
+}
+
+/// Images.
+pub mod images {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x5000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "images",
+        kind: *b"IMGS",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            SLOTS,
+            SLOT_BYTES,
+            SELECT,
+            COMMAND,
+            STATE,
+            PLACE,
+            DATA,
+            SLOT,
+            KEY,
+        ],
+    };
+    /// 0x494d4753, "IMGS": images of kernels.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x494d4753, \"IMGS\": images of kernels." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
+    /// Places for an image.
+    pub const SLOTS: Register = Register { name: "SLOTS", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places for an image." };
+    /// Bytes of a place: the longest file.
+    pub const SLOT_BYTES: Register = Register { name: "SLOT_BYTES", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of a place: the longest file." };
+    /// `SELECT.slot`: Number of a place.
+    pub const SELECT_SLOT: Field = Field { name: "slot", low: 0, width: 8, doc: "Number of a place." };
+    /// The place that a command, and SLOT, is about.
+    pub const SELECT: Register = Register { name: "SELECT", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[SELECT_SLOT], doc: "The place that a command, and SLOT, is about." };
+    /// Begins a command. SLVERR while an image is verified.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x18, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Begins a command. SLVERR while an image is verified." };
+    /// `STATE.state`: 0: nothing is under way; 1: an upload; 2: an image is verified.
+    pub const STATE_STATE: Field = Field { name: "state", low: 0, width: 2, doc: "0: nothing is under way; 1: an upload; 2: an image is verified." };
+    /// `STATE.provisioned`: There is a key. Without one no upload begins.
+    pub const STATE_PROVISIONED: Field = Field { name: "provisioned", low: 7, width: 1, doc: "There is a key. Without one no upload begins." };
+    /// `STATE.error`: Of the last command: docs/reference/images.md.
+    pub const STATE_ERROR: Field = Field { name: "error", low: 8, width: 8, doc: "Of the last command: docs/reference/images.md." };
+    /// `STATE.upload`: Number of the upload, modulo 2^8: the next one has the next number.
+    pub const STATE_UPLOAD: Field = Field { name: "upload", low: 16, width: 8, doc: "Number of the upload, modulo 2^8: the next one has the next number." };
+    /// What has become of the last command.
+    pub const STATE: Register = Register { name: "STATE", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffff83, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATE_STATE, STATE_PROVISIONED, STATE_ERROR, STATE_UPLOAD], doc: "What has become of the last command." };
+    /// `PLACE.word`: Words before it in the place.
+    pub const PLACE_WORD: Field = Field { name: "word", low: 0, width: 24, doc: "Words before it in the place." };
+    /// `PLACE.upload`: The number of the upload, in STATE.
+    pub const PLACE_UPLOAD: Field = Field { name: "upload", low: 24, width: 8, doc: "The number of the upload, in STATE." };
+    /// Where the next word of DATA goes. SLVERR if no upload of this number is under way, and behind the end of the place.
+    pub const PLACE: Register = Register { name: "PLACE", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PLACE_WORD, PLACE_UPLOAD], doc: "Where the next word of DATA goes. SLVERR if no upload of this number is under way, and behind the end of the place." };
+    /// The next word of the file; PLACE counts on. SLVERR before PLACE is written in this upload, and behind the end of the place.
+    pub const DATA: Register = Register { name: "DATA", offset: 0x24, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The next word of the file; PLACE counts on. SLVERR before PLACE is written in this upload, and behind the end of the place." };
+    /// `SLOT.socket`: The socket whose image it is.
+    pub const SLOT_SOCKET: Field = Field { name: "socket", low: 0, width: 8, doc: "The socket whose image it is." };
+    /// `SLOT.verified`: It holds an image that was verified: then the socket has its record.
+    pub const SLOT_VERIFIED: Field = Field { name: "verified", low: 8, width: 1, doc: "It holds an image that was verified: then the socket has its record." };
+    /// `SLOT.used`: The socket holds it, or it is being loaded: the place takes no upload.
+    pub const SLOT_USED: Field = Field { name: "used", low: 9, width: 1, doc: "The socket holds it, or it is being loaded: the place takes no upload." };
+    /// The place that SELECT names.
+    pub const SLOT: Register = Register { name: "SLOT", offset: 0x28, count: None, mode: Mode::Read, mask: 0x3ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[SLOT_SOCKET, SLOT_VERIFIED, SLOT_USED], doc: "The place that SELECT names." };
+    /// The key of 32 bytes with which images are signed. It is set when all words were written and one of them is not 0.
+    pub const KEY: Register = Register { name: "KEY", offset: 0x40, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "The key of 32 bytes with which images are signed. It is set when all words were written and one of them is not 0." };
 }
 
 /// Socket.
