@@ -137,10 +137,11 @@ package compute_pkg;
     logic [31:0] length;
   } reconfigure_t;
 
-  // What a socket holds. Not live: nothing.
+  // What a socket holds. Not live: nothing. `kernel` is the image of the build that has the same kernel as `image`, which may be uploaded.
   typedef struct packed {
     logic   live;
     image_t image;
+    image_t kernel;
   } held_t;
 
   // Commands and errors of the registers for images.

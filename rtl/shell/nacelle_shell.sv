@@ -31,6 +31,8 @@ module nacelle_shell
   import event_log_pkg::*;
   import shell_pkg::*;
   import cci_map_pkg::SOCKET_PAGE;
+  import cci_map_pkg::IMAGES_PAGE;
+  import images_pkg::*;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
     parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
@@ -86,6 +88,7 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) management_bus ();
   axil_if #(.ADDR_W(12)) admission_bus ();
   axil_if #(.ADDR_W(12)) trace_bus ();
+  axil_if #(.ADDR_W(12)) images_bus ();
   localparam int unsigned BUSES = 2;             // the one from outside, the services
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
@@ -124,6 +127,7 @@ module nacelle_shell
       .LOG_SOURCES(LOG_SOURCES),
       .LOG       (EVENT_LOG),
       .TRACE     (TRACE_ROWS != 0),
+      .STORE     (IMAGE_SLOTS != 0),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -138,6 +142,7 @@ module nacelle_shell
       .management(management_bus),
       .admission(admission_bus),
       .trace(trace_bus),
+      .images(images_bus),
       .chip_id,
       .enable,
       .mac,
@@ -232,7 +237,7 @@ module nacelle_shell
         .ROWS    (TRACE_ROWS),
         .FRAMES  (TRACE_FRAMES),
         .TICKS_HZ(CLOCK_HZ),
-        .NEXT    ({12'd0, SOCKET_PAGE, 12'd0})
+        .NEXT    ({12'd0, IMAGE_SLOTS != 0 ? IMAGES_PAGE : SOCKET_PAGE, 12'd0})
     ) trace (
         .clk,
         .rst,
@@ -643,7 +648,7 @@ module nacelle_shell
       .DESCRIPTION_BASE(DESCRIPTION_BASE),
       .CTRL_BASE  (CTRL_BASE),
       .HEAP_BASE  (HEAP_BASE),
-      .HEAP_SIZE  (DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - HEAP_BASE)
+      .HEAP_SIZE  (DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - STORE_BYTES - HEAP_BASE)
   ) rpc (
       .clk,
       .rst(plane_rst_q),
@@ -672,6 +677,56 @@ module nacelle_shell
       .idle(rpc_idle)
   );
 
+  // ---- images that come by the network ----
+
+  logic [SOCKETS-1:0][MAX_SLOTS-1:0] uploaded, used;
+  image_slot_t [SOCKETS-1:0] record_slot;
+  record_word_t [SOCKETS-1:0] record_at;
+  logic [SOCKETS-1:0][31:0] store_word;
+  stream_if #(.T(store_word_t)) fetch[SOCKETS] ();
+  stream_if #(.T(store_answer_t)) fetched[SOCKETS] ();
+  logic store_idle;
+
+  if (IMAGE_SLOTS != 0) begin : g_store
+    image_store #(
+        .SLOTS     (IMAGE_SLOTS),
+        .SLOT_BYTES(IMAGE_SLOT_BYTES),
+        .SOCKETS   (SOCKETS),
+        .TAKES     (takes_images()),
+        .BUILD     (BUILD_DIGEST),
+        .BASE      (STORE_BASE),
+        .NEXT      ({12'd0, SOCKET_PAGE, 12'd0}),
+        .DATA_W    (DATA_W)
+    ) store (
+        .clk,
+        .rst,
+        .bus(images_bus),
+        .used,
+        .verified(uploaded),
+        .record_slot,
+        .record_at,
+        .record_word(store_word),
+        .fetch,
+        .fetched,
+        .mem(master[IMAGE_MASTER]),
+        .idle(store_idle)
+    );
+  end else begin : g_no_store
+    assign uploaded   = '0;
+    assign store_word = '0;
+    assign store_idle = 1'b1;
+    assign {images_bus.awready, images_bus.wready, images_bus.bvalid, images_bus.arready, images_bus.rvalid} = '0;
+    assign {images_bus.bresp, images_bus.rresp, images_bus.rdata} = '0;
+    for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
+      assign fetch[i].ready   = 1'b0;
+      assign fetched[i].valid = 1'b0;
+      assign fetched[i].data  = '0;
+      wire unused = &{1'b0, fetch[i].valid, fetch[i].data, fetched[i].ready};
+    end
+    wire unused = &{1'b0, used, record_slot, record_at, images_bus.awaddr, images_bus.awvalid, images_bus.wdata, images_bus.wstrb, images_bus.wvalid,
+                    images_bus.bready, images_bus.araddr, images_bus.arvalid, images_bus.rready};
+  end
+
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
   stream_if #(.T(connect_t)) kernel_connect[SOCKETS] ();
@@ -685,6 +740,7 @@ module nacelle_shell
         .DATA_W(DATA_W),
         .ID_W  (MASTER_ID_W),
         .IMAGES(IMAGES[i]),
+        .SLOTS (IMAGES[i] > 1 ? IMAGE_SLOTS : 0),
         .KERNELS(KERNELS[i]),
         .RDMA  (RDMA_CLIENT[i] != NO_CLIENT),
         .CONNECTIONS(CONNECTIONS[i])
@@ -708,6 +764,13 @@ module nacelle_shell
         .abandon(gives_up[i]),
         .rdma_settled(rdma_settled[i]),
         .ctrl(socket_bus[i]),
+        .uploaded(uploaded[i]),
+        .used(used[i]),
+        .record_slot(record_slot[i]),
+        .record_at(record_at[i]),
+        .store_word(store_word[i]),
+        .fetch(fetch[i]),
+        .fetched(fetched[i]),
         .functions(functions[i]),
         .held(held[i]),
         .paused(paused[i]),
@@ -802,7 +865,7 @@ module nacelle_shell
     return r;
   endfunction
 
-  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(fabric_id_w(MEMORIES))) port[MEMORIES] ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(fabric_id_w(MEMORIES))) fabric_port[MEMORIES] (), port[MEMORIES] ();
 
   axi_crossbar #(
       .N         (MASTERS),
@@ -816,9 +879,19 @@ module nacelle_shell
       .clk,
       .rst(plane_rst_q),
       .in(master),
-      .out(port),
+      .out(fabric_port),
       .others_write
   );
+
+  for (genvar k = 0; k < MEMORIES; k++) begin : g_port
+    if (k == RPC_MEMORY && IMAGE_SLOTS != 0) begin : g_fence
+      axi_fence #(
+          .RANGE('{base: STORE_BASE, size: STORE_BYTES}), .OWNER(IMAGE_MASTER), .INDEX_W(axi_mux_index_w(MASTERS)), .ID_W(fabric_id_w(MEMORIES))
+      ) fence (.in(fabric_port[k]), .out(port[k]));
+    end else begin : g_wires
+      axi_wires whole (.in(fabric_port[k]), .out(port[k]));
+    end
+  end
 
   memory_ports #(
       .MEMORIES(MEMORIES),
@@ -833,5 +906,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && trace_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && trace_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

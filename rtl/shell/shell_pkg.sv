@@ -9,6 +9,10 @@ package shell_pkg;
   import device_pkg::RPC_MEMORY;
   import device_pkg::ECC;
   import device_pkg::SOCKET_MEMORIES;
+  import device_pkg::DRAM_BYTES;
+  import device_pkg::IMAGES;
+  import device_pkg::IMAGE_SLOTS;
+  import device_pkg::IMAGE_SLOT_BYTES;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
@@ -27,11 +31,17 @@ package shell_pkg;
   localparam addr_t DESCRIPTION_BASE = addr_t'(RPC_MEMORY) << MEMORY_STRIDE_W;
   localparam addr_t CTRL_BASE = DESCRIPTION_BASE + page_addr(page_t'(add_pages('0, region_size_t'(rpc_pkg::LOAD_BYTES) + region_size_t'(description_pkg::BYTES))));
 
-  // Masters of the fabric: the RPC engine, what clears memory, the sockets, and the transport's: atomics, and one for each memory
+  // At its end: images of kernels that come by the network, if the device takes them. No master but theirs reaches it.
+  localparam addr_t STORE_BYTES = addr_t'(IMAGE_SLOTS) * addr_t'(IMAGE_SLOT_BYTES);
+  localparam addr_t STORE_BASE = DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - STORE_BYTES;
+
+  // Masters of the fabric: the RPC engine, what clears memory, the sockets, the store of images if there is one, and the transport's: atomics,
+  // and one for each memory.
   localparam int unsigned RPC_MASTER = 0;
   localparam int unsigned CLEAR_MASTER = 1;
   localparam int unsigned SOCKET_MASTER = 2;
-  localparam int unsigned ROCE_MASTER = SOCKET_MASTER + SOCKETS;
+  localparam int unsigned IMAGE_MASTER = SOCKET_MASTER + SOCKETS;
+  localparam int unsigned ROCE_MASTER = IMAGE_MASTER + 32'(IMAGE_SLOTS != 0);
   localparam int unsigned MASTER_ID_W = 4;
 
   function automatic int unsigned masters(int unsigned memories);
@@ -40,8 +50,16 @@ package shell_pkg;
 
   // Which memories each of them reaches: sockets as the description says; those of the transport have one each, but for its atomics.
   function automatic logic reaches(int unsigned master, int unsigned memory);
-    if (master >= SOCKET_MASTER && master < ROCE_MASTER) return SOCKET_MEMORIES[master-SOCKET_MASTER][memory];
+    if (master == IMAGE_MASTER && IMAGE_SLOTS != 0) return memory == RPC_MEMORY;
+    if (master >= SOCKET_MASTER && master < IMAGE_MASTER) return SOCKET_MEMORIES[master-SOCKET_MASTER][memory];
     return master <= ROCE_MASTER || master == ROCE_MASTER + 1 + memory;
+  endfunction
+
+  // Sockets that can hold an image that comes by the network.
+  function automatic logic [SOCKETS-1:0] takes_images();
+    logic [SOCKETS-1:0] takes;
+    for (int unsigned i = 0; i < SOCKETS; i++) takes[i] = IMAGES[i] > 1;
+    return takes;
   endfunction
 
   // The port of a memory: with ECC its check bits are above the data, and axi_ecc has a bit of the ID.

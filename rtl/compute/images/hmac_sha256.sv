@@ -56,7 +56,7 @@ module hmac_sha256
   assign words.valid   = state_q == MESSAGE ? message.valid : state_q inside {INNER_KEY, OUTER_KEY, OUTER};
   assign message.ready = state_q == MESSAGE && words.ready;
 
-  sha256 hash (
+  sha256 blocks (
       .clk, .rst, .message(words), .done(hashed), .digest_at(state_q == KEEP ? at_q[2:0] : digest_at), .digest_word(hash_word)
   );
   assign digest_word = hash_word;

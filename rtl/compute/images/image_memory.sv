@@ -7,7 +7,6 @@ module image_memory
   import images_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
-    parameter int unsigned ID_W   = 4,
     parameter addr_t       BASE   = '0     // of the store, in device memory
 ) (
     input  logic     clk,

@@ -19,15 +19,14 @@ module image_store
     parameter logic [63:0]  BUILD      = '0,          // digest of the device's build
     parameter logic [63:0]  BASE       = '0,          // of the store, in device memory: a multiple of its size
     parameter logic [31:0]  NEXT       = '0,          // the block of registers behind this one
-    parameter int unsigned  DATA_W     = 512,
-    parameter int unsigned  ID_W       = 4
+    parameter int unsigned  DATA_W     = 512
 ) (
     input  logic            clk,
     input  logic            rst,
     axil_if.slave           bus,                                 // 12 bits of address
-    input  logic [SOCKETS-1:0][SLOTS-1:0] used,                  // by each socket: the image in it is there, or being put there
-    output logic [SOCKETS-1:0][SLOTS-1:0] verified,              // for each socket: it has its record
-    input  slot_t [SOCKETS-1:0]           record_slot,
+    input  logic [SOCKETS-1:0][MAX_SLOTS-1:0] used,                  // by each socket: the image in it is there, or being put there
+    output logic [SOCKETS-1:0][MAX_SLOTS-1:0] verified,              // for each socket: it has its record
+    input  image_slot_t [SOCKETS-1:0]           record_slot,
     input  record_word_t [SOCKETS-1:0]    record_at,
     output logic [SOCKETS-1:0][31:0]      record_word,           // a cycle later
     stream_if.sink          fetch[SOCKETS],                      // store_word_t: a word of the store,
@@ -50,12 +49,12 @@ module image_store
   state_e            state_q;
   store_error_e      error_q;
   logic [7:0]        select_q, upload_q;
-  slot_t             slot_q;                 // of the upload
+  image_slot_t             slot_q;                 // of the upload
   store_word_t       place_q;
   logic              placed_q;               // PLACE was written in this upload
   logic              failed_q;               // memory has not taken a word of it
-  logic [SLOTS-1:0]  verified_q;
-  logic [SLOTS-1:0][7:0] socket_q;
+  logic [MAX_SLOTS-1:0]  verified_q;
+  logic [MAX_SLOTS-1:0][7:0] socket_q;
   logic [7:0]        written_q, nonzero_q;   // words of the key
 
   // ---- registers ----
@@ -84,13 +83,13 @@ module image_store
       .clk, .rst, .bus(taken), .at, .write, .wdata, .readable(readable(at)), .writable(writable(at) && can_write), .rdata, .idle(access_idle)
   );
 
-  logic [SLOTS-1:0] in_use;
+  logic [MAX_SLOTS-1:0] in_use;
   always_comb begin
     in_use = '0;
     for (int unsigned i = 0; i < SOCKETS; i++) in_use |= used[i];
   end
   wire has_slot = select_q < 8'(SLOTS);
-  wire slot_t selected = has_slot ? select_q[1:0] : '0;
+  wire image_slot_t selected = has_slot ? select_q[1:0] : '0;
   wire provisioned = &written_q && |nonzero_q;
   wire to_key = at inside {[AT_KEY : AT_KEY + 12'(4 * KEY_WORDS - 1)]};
   wire to_place = state_q == UPLOAD && wdata[31:24] == upload_q && wdata[23:0] < store_word_t'(SLOT_WORDS);
@@ -152,7 +151,7 @@ module image_store
     assign fetched[i].valid = told[i].valid;
     assign fetched[i].data  = told[i].data;
     assign told[i].ready    = fetched[i].ready;
-    for (genvar k = 0; k < SLOTS; k++) begin : g_slot
+    for (genvar k = 0; k < MAX_SLOTS; k++) begin : g_slot
       assign verified[i][k] = verified_q[k] && socket_q[k] == 8'(i);
     end
     if (TAKES[i]) begin : g_records
@@ -169,7 +168,7 @@ module image_store
   stream_share #(.COMMAND(store_access_t), .ANSWER(store_answer_t), .N(USERS)) share (
       .clk, .rst, .command(user), .answer(told), .to_server(access), .from_server(answer)
   );
-  image_memory #(.DATA_W(DATA_W), .ID_W(ID_W), .BASE(BASE)) memory (.clk, .rst, .access, .answer, .mem);
+  image_memory #(.DATA_W(DATA_W), .BASE(BASE)) memory (.clk, .rst, .access, .answer, .mem);
 
   image_verifier #(
       .SOCKETS(SOCKETS), .TAKES(TAKES), .BUILD(BUILD), .BASE(BASE), .SLOT_WORDS(SLOT_WORDS)

@@ -25,7 +25,7 @@ module image_verifier
     input  logic [2:0]      key_at,
     input  logic [31:0]     key_word,
     input  logic            begins,
-    input  slot_t           slot,
+    input  image_slot_t           slot,
     input  store_word_t     words,                    // of the file
     output logic            ended,
     output store_error_e    error,
@@ -51,7 +51,7 @@ module image_verifier
   } state_e;
 
   state_e       state_q;
-  slot_t        slot_q;
+  image_slot_t        slot_q;
   store_word_t  words_q, word_q;
   store_error_e error_q;
   logic         asked_q;        // the word is asked for
@@ -70,7 +70,7 @@ module image_verifier
   assign hashed.valid = state_q == HASH && answer.valid && fits || state_q == SIGN && !at_q[3];
   assign hashed.data  = keyed_q ? '{data: digest[at_q[2:0]], last: at_q[2:0] == '1, bytes: 3'd4}
                                 : '{data: swapped(got.data), last: last, bytes: 3'd4};
-  hmac_sha256 hash (
+  hmac_sha256 hasher (
       .clk, .rst(rst || begins), .key_write, .key_at, .key_word, .keyed(keyed_q), .message(hashed), .done(hash_done), .digest_at(at_q[2:0]),
       .digest_word(hash_word)
   );

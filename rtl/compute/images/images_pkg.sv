@@ -28,7 +28,7 @@ package images_pkg;
 
   // ---- the store ----
   localparam int unsigned MAX_SLOTS = 4;
-  typedef logic [1:0] slot_t;
+  typedef logic [1:0] image_slot_t;
   typedef logic [23:0] store_word_t;      // of the store: 64 MiB
 
   // An access to the store, one word; and its answer, for a write as well.

@@ -98,7 +98,7 @@ module rpc_description
     always_comb begin
       count = '0;
       for (int unsigned i = 0; i < HOLDERS; i++) begin
-        count += 8'(told_q[i].live && KERNEL_OF[i][told_q[i].image[$clog2(MAX_IMAGES)-1:0]] == word_q[7:0]);
+        count += 8'(told_q[i].live && KERNEL_OF[i][told_q[i].kernel[$clog2(MAX_IMAGES)-1:0]] == word_q[7:0]);
       end
       digits    = count < 8'd10 ? {8'("0") + count, 8'(" ")} : {8'("1"), 8'("0") + count - 8'd10};
       text_word = word_q;

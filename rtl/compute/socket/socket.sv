@@ -18,8 +18,10 @@ module socket
   import compute_pkg::*;
   import socket_regs_pkg::*;
   import roce_pkg::*;
+  import images_pkg::*;
 #(
     parameter int unsigned   IMAGES  = 1,
+    parameter int unsigned   SLOTS   = 0,             // places for uploaded images, if it has several
     parameter kernel_texts_t KERNELS = kernel_texts_t'(128'("increment")),   // of the images, the first one lowest
     parameter int unsigned   DATA_W  = 512,
     parameter int unsigned   ID_W    = 4,
@@ -46,6 +48,13 @@ module socket
     input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
     axil_if.slave           ctrl,                    // see socket_registers
+    input  logic [MAX_SLOTS-1:0] uploaded,           // places whose image was verified for this socket,
+    output logic [MAX_SLOTS-1:0] used,               // those that it uses,
+    output image_slot_t           record_slot,             // and a word of a record,
+    output record_word_t    record_at,
+    input  logic [31:0]     store_word,              // a cycle later
+    stream_if.source        fetch,                   // store_word_t: a word of the store
+    stream_if.sink          fetched,                 // store_answer_t
     output function_set_t   functions,               // that can be called; constant with one image
     output held_t           held,                    // the image that has them
     output logic            paused,                  // jobs wait: the kernel is being replaced
@@ -170,18 +179,17 @@ module socket
   assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && connections_idle && !kernel_wqe.valid;
 
   // ---- the image ----
-  image_t       record_image;
-  record_word_t record_at;
+  image_t       record_image, region_kernel;
   logic [31:0]  record_word;
   stream_if #(.T(reconfigure_t)) load ();
   stream_if #(.T(logic)) loaded ();
 
   if (IMAGES > 1) begin : g_images
-    socket_swap #(.IMAGES(IMAGES)) swap (
+    socket_swap #(.IMAGES(IMAGES), .SLOTS(SLOTS)) swap (
         .clk, .rst, .read_at(images_read_at), .value(images_value), .readable(images_readable),
         .write(images_write), .write_at(images_write_at), .wdata(images_wdata), .writable(images_writable),
-        .record_image, .record_at, .record_word, .identity(kernel_identity), .busy(state_q != IDLE), .quiet,
-        .hold(paused), .cut_job, .cut(swap_cut), .load, .loaded, .held, .published(identity), .functions, .idle(swap_idle)
+        .record_image, .record_at, .record_word, .uploaded, .used, .identity(kernel_identity), .busy(state_q != IDLE), .quiet,
+        .hold(paused), .cut_job, .cut(swap_cut), .load, .loaded, .kernel(region_kernel), .held, .published(identity), .functions, .idle(swap_idle)
     );
   end else begin : g_one_image
     // There is one, it is live, and nothing can be changed.
@@ -190,17 +198,18 @@ module socket
     assign images_writable = images_write_at != AT_IMAGE_COMMAND;
     assign record_image    = '0;
     assign record_at       = '0;
+    assign used            = '0;
     assign paused          = 1'b0;
     assign cut_job         = 1'b0;
     assign swap_cut        = 1'b0;
     assign load.valid      = 1'b0;
     assign load.data       = '0;
     assign loaded.ready    = 1'b0;
-    assign held            = '{live: 1'b1, image: '0};
+    assign held            = '{live: 1'b1, image: '0, kernel: '0};
     assign identity        = kernel_identity;
     assign functions       = kernel_functions(kernel_identity);
     assign swap_idle       = 1'b1;
-    wire unused = &{1'b0, images_write, images_wdata, record_word, load.ready, loaded.valid, loaded.data};
+    wire unused = &{1'b0, images_write, images_wdata, record_word, load.ready, loaded.valid, loaded.data, uploaded, region_kernel};
   end
 
   // ---- the kernel ----
@@ -257,9 +266,9 @@ module socket
     wire unused = &{1'b0, peers, connect.ready, conn.valid, conn.data, conn_answer.ready, close.ready};
   end
 
-  socket_images #(.IMAGES(IMAGES), .KERNELS(KERNELS), .LOAD_CYCLES(LOAD_CYCLES), .DATA_W(DATA_W), .ID_W(ID_W)) region (
-      .clk, .rst, .load, .loaded, .record_image, .record_at, .record_word,
-      .kernel_rst, .identity(kernel_identity), .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
+  socket_images #(.IMAGES(IMAGES), .SLOTS(SLOTS), .KERNELS(KERNELS), .LOAD_CYCLES(LOAD_CYCLES), .DATA_W(DATA_W), .ID_W(ID_W)) region (
+      .clk, .rst, .load, .loaded, .record_image, .record_at, .record_word, .kernel(region_kernel), .store_slot(record_slot), .store_word,
+      .fetch, .fetched, .kernel_rst, .identity(kernel_identity), .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
       .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .connect(kernel_connect), .conn(kernel_conn), .msg_tx, .msg_rx
   );
 

@@ -4,14 +4,19 @@
 // its controller. A board has a module with these ports in its place: `load` goes to the controller, which reads the bitstream, `record_word`
 // comes from the table that the upload path fills once it has checked an image's signature and has computed its digest.
 //
+// Images behind those of the build are uploaded ones: their bitstream is read from the store, by `fetch`, and its first 16 bytes are the name
+// of a kernel of the build, which `kernel` is the number of then. A bitstream that names none cannot be loaded.
+//
 // After reset image 0 is there. A request takes LOAD_CYCLES, the model of the bitstream's time; then the image is there, or there is an
 // error if no image has the number, and nothing has changed. The requester keeps the kernel in reset from the request until the answer. The
 // other kernels are in reset, and what they give is ignored. `record_word` is registered: one cycle. With one image: wires only.
 module socket_images
   import compute_pkg::*;
   import roce_pkg::*;
+  import images_pkg::*;
 #(
     parameter int unsigned   IMAGES      = 2,
+    parameter int unsigned   SLOTS       = 0,      // places for uploaded ones
     parameter kernel_texts_t KERNELS     = '0,
     parameter int unsigned   LOAD_CYCLES = 2500,
     parameter int unsigned   DATA_W      = 512,
@@ -24,6 +29,11 @@ module socket_images
     input  image_t           record_image,
     input  record_word_t     record_at,
     output logic [31:0]      record_word,
+    output image_t           kernel,
+    output image_slot_t            store_slot,       // of an uploaded image
+    input  logic [31:0]      store_word,       // of its record, a cycle later
+    stream_if.source         fetch,            // store_word_t
+    stream_if.sink           fetched,          // store_answer_t
 
     input  logic             kernel_rst,       // the kernel's ports
     output kernel_identity_t identity,
@@ -49,7 +59,12 @@ module socket_images
     assign loaded.valid = 1'b0;
     assign loaded.data  = 1'b0;
     assign record_word  = '0;
-    wire unused = &{1'b0, rst, load.valid, load.data, loaded.ready, record_image, record_at};
+    assign kernel        = '0;
+    assign store_slot    = '0;
+    assign fetch.valid   = 1'b0;
+    assign fetch.data    = '0;
+    assign fetched.ready = 1'b1;
+    wire unused = &{1'b0, rst, load.valid, load.data, loaded.ready, record_image, record_at, store_word, fetch.ready, fetched.valid, fetched.data};
   end else begin : g_several
     // What a kernel gives.
     typedef struct packed {
@@ -81,30 +96,91 @@ module socket_images
     // ---- the controller ----
     localparam int unsigned LOAD_W = $clog2(LOAD_CYCLES + 1);
     typedef logic [$clog2(IMAGES)-1:0] index_t;
+    typedef enum logic [1:0] {
+      READY,
+      FETCH,      // the bitstream of an uploaded image
+      LOADING,
+      LOADED
+    } state_e;
+    state_e            state_q;
     image_t            active_q, next_q;
-    logic              loading_q, loaded_q;
+    logic              failed_q;
     logic [LOAD_W-1:0] left_q;
+    logic              asked_q;
+    logic [29:0]       word_q, words_q;      // of the bitstream
+    store_word_t       place_q;
+    logic [IMAGES-1:0] named_q, name;
+    reconfigure_t      request;
+    store_answer_t     got;
+    assign request = load.data;
+    assign got     = fetched.data;
 
-    assign load.ready   = !loading_q && !loaded_q;
-    assign loaded.valid = loaded_q;
-    assign loaded.data  = next_q >= image_t'(IMAGES);
+    // Whose name has this word.
+    always_comb begin
+      name = named_q;
+      for (int unsigned i = 0; i < IMAGES; i++) begin
+        if (word_q < 30'd4 && got.data != records[i].identity.name[{word_q[1:0], 2'b00}+:4]) name[i] = 1'b0;
+      end
+    end
+    wire last_word = word_q == words_q - 1'b1;
+
+    assign load.ready    = state_q == READY;
+    assign loaded.valid  = state_q == LOADED;
+    assign loaded.data   = failed_q;
+    assign fetch.valid   = state_q == FETCH && !asked_q;
+    assign fetch.data    = place_q;
+    assign fetched.ready = 1'b1;
+    assign kernel        = active_q;
     always_ff @(posedge clk) begin
-      if (load.ready) begin
-        next_q <= load.data.image;
-        left_q <= LOAD_W'(LOAD_CYCLES);
-      end else if (left_q != '0) left_q <= left_q - 1'b1;
+      unique case (state_q)
+        READY: begin
+          next_q   <= request.image;
+          left_q   <= LOAD_W'(LOAD_CYCLES);
+          asked_q  <= 1'b0;
+          word_q   <= '0;
+          words_q  <= request.length[31:2];
+          place_q  <= request.addr[2+:$bits(store_word_t)];
+          named_q  <= '1;
+          failed_q <= request.image >= image_t'(IMAGES);
+          if (load.valid) state_q <= SLOTS != 0 && request.image >= image_t'(IMAGES) && |request.length[31:2] ? FETCH : LOADING;
+        end
+        FETCH: begin
+          if (fetch.valid && fetch.ready) asked_q <= 1'b1;
+          if (fetched.valid) begin
+            asked_q <= 1'b0;
+            word_q  <= word_q + 1'b1;
+            place_q <= place_q + 1'b1;
+            named_q <= name;
+            if (last_word || got.error) begin
+              state_q  <= LOADING;
+              failed_q <= got.error || name == '0 || words_q < 30'd4;
+              for (int unsigned i = 0; i < IMAGES; i++) if (name[i]) next_q <= image_t'(i);
+            end
+          end
+        end
+        LOADING: begin
+          left_q <= left_q - 1'b1;
+          if (left_q == '0) begin
+            state_q <= LOADED;
+            if (!failed_q) active_q <= next_q;
+          end
+        end
+        default: if (loaded.ready) state_q <= READY;
+      endcase
       if (rst) begin
-        active_q  <= '0;
-        loading_q <= 1'b0;
-        loaded_q  <= 1'b0;
-      end else begin
-        loading_q <= load.ready ? load.valid : loading_q && left_q != '0;
-        loaded_q  <= loading_q && left_q == '0 || loaded_q && !loaded.ready;
-        if (loading_q && left_q == '0 && !loaded.data) active_q <= next_q;
+        state_q  <= READY;
+        active_q <= '0;
       end
     end
 
-    always_ff @(posedge clk) record_word <= record_image < image_t'(IMAGES) ? record_value(records[index_t'(record_image)], record_at) : '0;
+    logic        uploaded_q;
+    logic [31:0] own_word_q;
+    always_ff @(posedge clk) begin
+      uploaded_q <= SLOTS != 0 && record_image >= image_t'(IMAGES);
+      own_word_q <= record_image < image_t'(IMAGES) ? record_value(records[index_t'(record_image)], record_at) : '0;
+    end
+    assign record_word = uploaded_q ? store_word : own_word_q;
+    assign store_slot  = image_slot_t'(record_image - image_t'(IMAGES));
 
     // ---- the kernels ----
     for (genvar i = 0; i < IMAGES; i++) begin : g_image
@@ -240,6 +316,6 @@ module socket_images
     assign connect.data  = given.connect;
     assign conn.ready    = given.conn_ready;
 
-    wire unused = &{1'b0, load.data.addr, load.data.length};
+    wire unused = &{1'b0, load.data};
   end
 endmodule

@@ -11,13 +11,19 @@
 // `load` is the interface of a controller for partial reconfiguration: a request, then exactly one answer in a bounded time, during all of
 // which the kernel is decoupled and in reset.
 //
+// Images behind those of the build are uploaded ones, a number for each place of the store: they exist while `uploaded` says that they were
+// verified. `used` keeps their places from another upload: of the one that is there, and of the one of a command under way. A place that is
+// written nevertheless, because both began in the same cycle, is no longer `uploaded` in the next one, and that is looked at before the drain.
+//
 // Latency of a swap when nothing runs, from the write of COMMAND to its end: 59 cycles and the time of the controller; 43 for a
 // roll back. No job can begin for 43 of these and that time. After reset the first image, which is there, is checked and published: 32 cycles.
 module socket_swap
   import compute_pkg::*;
   import socket_regs_pkg::*;
+  import images_pkg::MAX_SLOTS;
 #(
-    parameter int unsigned IMAGES       = 2,
+    parameter int unsigned IMAGES       = 2,    // of the build
+    parameter int unsigned SLOTS        = 0,    // places for uploaded ones
     parameter int unsigned START_CYCLES = 256   // for a kernel to say what it is, after its reset
 ) (
     input  logic             clk,
@@ -35,6 +41,9 @@ module socket_swap
     output record_word_t     record_at,
     input  logic [31:0]      record_word,       // a cycle later
 
+    input  logic [MAX_SLOTS-1:0] uploaded,      // images in the places were verified, for this socket
+    output logic [MAX_SLOTS-1:0] used,          // and may not be written
+
     input  kernel_identity_t identity,          // what the kernel says
     input  logic             busy,              // a job runs
     input  logic             quiet,             // no access of the kernel is outstanding
@@ -43,14 +52,15 @@ module socket_swap
     output logic             cut,               // the kernel is decoupled and in reset
     stream_if.source         load,              // reconfigure_t
     stream_if.sink           loaded,            // logic: it failed
+    input  image_t           kernel,            // the image of the build that has the kernel that is loaded
 
     output held_t            held,
     output kernel_identity_t published,         // what the socket says of itself
     output function_set_t    functions,
     output logic             idle
 );
-  if (IMAGES < 2 || IMAGES > MAX_IMAGES) begin : g_bad_images
-    $fatal(1, "socket_swap: IMAGES must be 2 to %0d", MAX_IMAGES);
+  if (IMAGES < 2 || IMAGES + SLOTS > MAX_IMAGES || SLOTS > MAX_SLOTS) begin : g_bad_images
+    $fatal(1, "socket_swap: IMAGES must be from 2, and %0d with SLOTS", MAX_IMAGES);
   end
 
   localparam int unsigned WAIT_W = $clog2(START_CYCLES + 1);
@@ -77,9 +87,16 @@ module socket_swap
   logic [15:0]       finished_q;
   logic [WAIT_W-1:0] wait_q;
   logic [95:0]       place_q;        // address and length
-  image_t            active_q;
+  image_t            active_q, kernel_q;
   kernel_identity_t  published_q;
   function_set_t     functions_q;
+
+  function automatic logic exists(image_t image, logic [MAX_SLOTS-1:0] there);
+    logic found;
+    found = image < image_t'(IMAGES);
+    for (int unsigned i = 0; i < SLOTS; i++) if (there[i] && image == image_t'(IMAGES + i)) found = 1'b1;
+    return found;
+  endfunction
 
   // ---- registers ----
   wire ready = state_q == READY;
@@ -95,10 +112,10 @@ module socket_swap
   always_comb begin
     readable = 1'b1;
     unique case (read_at)
-      AT_IMAGES: value = {7'd0, has_former_q, former_q, active_q, 8'(IMAGES)};
+      AT_IMAGES: value = {7'd0, has_former_q, former_q, active_q, 8'(IMAGES + SLOTS)};
       AT_IMAGE_SELECT: value = {19'd0, select_word_q, select_q};
       AT_IMAGE_RECORD: begin
-        value    = record_word;
+        value    = exists(select_q, uploaded) ? record_word : '0;
         readable = ready;
       end
       AT_IMAGE_STATE: value = {finished_q, error_q, live_q, 3'd0, state_q};
@@ -132,10 +149,10 @@ module socket_swap
         error_q   <= IMAGE_OK;
         word_q    <= RECORD_DIGEST;
         there_q   <= 1'b0;
-        if (wdata == 32'(IMAGE_ACTIVATE) && select_q < image_t'(IMAGES)) begin
+        if (wdata == 32'(IMAGE_ACTIVATE) && exists(select_q, uploaded)) begin
           target_q <= select_q;
           state_q  <= DIGEST;
-        end else if (wdata == 32'(IMAGE_ROLL_BACK) && has_former_q) begin
+        end else if (wdata == 32'(IMAGE_ROLL_BACK) && has_former_q && exists(former_q, uploaded)) begin
           target_q <= former_q;
           state_q  <= STOP;
         end else begin
@@ -151,7 +168,12 @@ module socket_swap
           finished_q <= finished_q + 1'b1;
         end else if (word_q == RECORD_DIGEST_END) state_q <= STOP;
       end
-      STOP: if (!busy) state_q <= DRAIN;
+      STOP:
+      if (!exists(target_q, uploaded)) begin
+        state_q    <= READY;
+        error_q    <= IMAGE_BAD_IMAGE;
+        finished_q <= finished_q + 1'b1;
+      end else if (!busy) state_q <= DRAIN;
       DRAIN: begin
         word_q  <= RECORD_ADDR;
         there_q <= 1'b0;
@@ -172,6 +194,7 @@ module socket_swap
           functions_q <= kernel_functions(identity);
           live_q      <= 1'b1;
           active_q    <= target_q;
+          kernel_q    <= kernel;
           if (!returning_q && live_q && target_q != active_q) begin
             former_q     <= active_q;
             has_former_q <= 1'b1;
@@ -205,6 +228,7 @@ module socket_swap
       select_word_q <= '0;
       target_q      <= '0;
       active_q      <= '0;
+      kernel_q      <= '0;
       former_q      <= '0;
       has_former_q  <= 1'b0;
       cut_job_q     <= 1'b0;
@@ -217,6 +241,11 @@ module socket_swap
     end
   end
 
+  always_comb begin
+    used = '0;
+    for (int unsigned i = 0; i < SLOTS; i++) used[i] = live_q && active_q == image_t'(IMAGES + i) || !ready && target_q == image_t'(IMAGES + i);
+  end
+
   assign load.valid   = state_q == LOAD;
   assign load.data    = '{image: target_q, addr: place_q[63:0], length: place_q[95:64]};
   assign loaded.ready = state_q == LOADING;
@@ -225,7 +254,7 @@ module socket_swap
   assign hold      = decoupled || state_q inside {STOP, START};
   assign cut       = decoupled || !live_q && state_q != START;
   assign cut_job   = state_q == STOP && cut_job_q;
-  assign held      = '{live: live_q, image: active_q};
+  assign held      = '{live: live_q, image: active_q, kernel: kernel_q};
   assign published = published_q;
   assign functions = functions_q;
   assign idle      = ready;

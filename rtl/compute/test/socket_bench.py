@@ -88,6 +88,7 @@ def run_socket(
     rdma: bool = True,
     connections: int = 0,
     load_cycles: int = 100,
+    slots: int = 0,
 ) -> None:
     """The cocotb tests of a file, with this kernel in the socket, or images of these."""
     kernels = [kernels] if isinstance(kernels, str) else kernels
@@ -96,7 +97,7 @@ def run_socket(
         test_file,
         params={
             "IMAGES": len(kernels), "KERNELS": kernel_texts(kernels), "LOAD_CYCLES": load_cycles,
-            "DATA_W": width, "RDMA": int(rdma), "CONNECTIONS": connections,
+            "DATA_W": width, "RDMA": int(rdma), "CONNECTIONS": connections, "SLOTS": slots,
         },
         sources=sources,
         ports={
@@ -118,6 +119,13 @@ def run_socket(
             "mem": AxiMaster(width),
             "ctrl": AxilSlave(),
             "functions": Plain("output", "compute_pkg::function_set_t"),
+            "uploaded": Plain("input", "logic [images_pkg::MAX_SLOTS-1:0]"),
+            "used": Plain("output", "logic [images_pkg::MAX_SLOTS-1:0]"),
+            "record_slot": Plain("output", "images_pkg::image_slot_t"),
+            "record_at": Plain("output", "compute_pkg::record_word_t"),
+            "store_word": Plain("input", "logic [31:0]"),
+            "fetch": Source("images_pkg::store_word_t"),
+            "fetched": Sink("images_pkg::store_answer_t"),
             "held": Plain("output", "compute_pkg::held_t"),
             "paused": Plain("output", "logic"),
             "idle": Plain("output", "logic"),

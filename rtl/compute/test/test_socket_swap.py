@@ -263,7 +263,8 @@ def test_socket_swap() -> None:
         "record_at": ("output", "compute_pkg::record_word_t"), "record_word": ("input", "logic [31:0]"),
         "identity": ("input", "compute_pkg::kernel_identity_t"), "busy": ("input", "logic"), "quiet": ("input", "logic"),
         "hold": ("output", "logic"), "cut_job": ("output", "logic"), "cut": ("output", "logic"),
-        "held": ("output", "compute_pkg::held_t"), "published": ("output", "compute_pkg::kernel_identity_t"),
+        "uploaded": ("input", "logic [images_pkg::MAX_SLOTS-1:0]"), "used": ("output", "logic [images_pkg::MAX_SLOTS-1:0]"),
+        "kernel": ("input", "compute_pkg::image_t"), "held": ("output", "compute_pkg::held_t"), "published": ("output", "compute_pkg::kernel_identity_t"),
         "functions": ("output", "compute_pkg::function_set_t"), "idle": ("output", "logic"),
     }  # fmt: skip
     ports = {name: Plain(direction, kind) for name, (direction, kind) in plain.items()}

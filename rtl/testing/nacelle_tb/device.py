@@ -29,6 +29,8 @@ MAX_FUNCTION_CODE = 127
 MAX_KERNEL_FUNCTIONS = 8  # compute_pkg::KERNEL_FUNCTIONS_MAX
 MAX_SOCKETS = 16
 MAX_IMAGES = 8  # compute_pkg::MAX_IMAGES
+MAX_SLOTS = 4  # images_pkg::MAX_SLOTS
+MAX_STORE = 64 << 20  # images_pkg::store_word_t
 RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
 MAX_CLIENTS = 4  # roce_pkg::client_t
 MAX_KERNEL_CONNECTIONS = 4  # roce_pkg
@@ -158,6 +160,8 @@ class Device:
     memories: int  # each of memory_bytes
     calls_memory: int  # the one that callers' regions are in
     trace_bytes: int  # of frames that the trace holds, half of them received, half sent; 0: there is none
+    image_slots: int  # places for images of kernels that come by the network; 0: it takes none
+    image_slot_bytes: int  # of each
     ecc: bool  # the device keeps its memories by a code of its own
     dram: Dram | None  # how the simulated memories behave; None: with a fixed latency
     sockets: tuple[Socket, ...]
@@ -387,6 +391,7 @@ def load(path: Path) -> Device:
     folders = tuple(Path(folder) for folder in table.take("kernels", list))
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
     services, telemetry = (_Table(table.take(key, dict, {}), f"{path}, [{key}]") for key in ("services", "telemetry"))
+    uploads = _Table(table.take("images", dict, {}), f"{path}, [images]")
     sockets = []
     for entry in table.tables("sockets"):
         images = tuple(load_kernel(name, folders) for name in _images(entry))
@@ -417,13 +422,15 @@ def load(path: Path) -> Device:
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),
         calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),
         trace_bytes=telemetry.number("trace_bytes", 0, MAX_TRACE, power_of_two=True, default=0),
+        image_slots=uploads.number("slots", 0, MAX_SLOTS, default=0),
+        image_slot_bytes=uploads.number("slot_bytes", PAGE, MAX_STORE, power_of_two=True, default=PAGE),
         ecc=memory.take("ecc", bool, False),
         dram=dram_named(memory.take("timing", str, FIXED), path),
         sockets=tuple(sockets),
         kernel_folders=folders,
         files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
     )
-    for part in (transport, calls, management, services, memory, telemetry, table):
+    for part in (transport, calls, management, services, memory, telemetry, uploads, table):
         part.end()
     check(device)
     return device
@@ -434,6 +441,17 @@ def check(device: Device) -> None:
     where = device.files[0]
     if len(device.sockets) > MAX_SOCKETS:
         raise DescriptionError(f"{where}: {len(device.sockets)} sockets; there can be {MAX_SOCKETS}")
+    slots, slot_bytes = device.image_slots, device.image_slot_bytes
+    if slots & (slots - 1) or slots * slot_bytes > min(MAX_STORE, device.memory_bytes // 4):
+        raise DescriptionError(
+            f"{where}: {slots} slots of {slot_bytes} bytes; they must be 0, 1, 2 or 4, together a quarter of the memory and "
+            f"{MAX_STORE} bytes at most"
+        )
+    if slots and not device.changes:
+        raise DescriptionError(f"{where}: it has slots for images; a socket must have several kernels to take one")
+    for i, socket in enumerate(device.sockets):
+        if len(socket.images) > 1 and len(socket.images) + slots > MAX_IMAGES:
+            raise DescriptionError(f"{where}: sockets[{i}]: its kernels and the slots are more than {MAX_IMAGES}")
     if device.queue_pairs & (device.queue_pairs - 1) or not 16 <= device.queue_pairs <= 1024:
         raise DescriptionError(f"{where}: {device.queue_pairs} queue pairs; it must be a power of two from 16 to 1024")
     if device.contexts > device.max_regions:

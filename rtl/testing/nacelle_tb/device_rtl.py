@@ -193,6 +193,10 @@ package device_pkg;
   localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
 
+  // Images of kernels that come by the network: places in memory, and bytes of each; no places: the device takes none.
+  localparam int unsigned IMAGE_SLOTS = {device.image_slots};
+  localparam int unsigned IMAGE_SLOT_BYTES = {device.image_slot_bytes};
+
   // The trace of frames: beats and frames that it holds of each direction; no beats: there is none.
   localparam int unsigned TRACE_ROWS = {device.trace_rows};
   localparam int unsigned TRACE_FRAMES = {device.trace_frames};
