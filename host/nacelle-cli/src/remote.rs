@@ -117,6 +117,11 @@ impl Registers for RemoteRegisters {
         self.transact(&[Transaction::Write { address, value }]).map(drop)
     }
 
+    fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), Failure> {
+        let writes: Vec<_> = writes.iter().map(|&(address, value)| Transaction::Write { address, value }).collect();
+        self.transact(&writes).map(drop)
+    }
+
     fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Failure> {
         let reads: Vec<_> = addresses.iter().map(|address| Transaction::Read { address: *address }).collect();
         self.transact(&reads)

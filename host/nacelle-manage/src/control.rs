@@ -222,6 +222,13 @@ impl Registers for Control {
         self.registers(vec![Access::Write { address, value }]).map(drop)
     }
 
+    fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), Error> {
+        for writes in writes.chunks(MAX_ACCESSES) {
+            self.registers(writes.iter().map(|&(address, value)| Access::Write { address, value }).collect())?;
+        }
+        Ok(())
+    }
+
     fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Error> {
         let mut values = Vec::with_capacity(addresses.len());
         for addresses in addresses.chunks(MAX_ACCESSES) {

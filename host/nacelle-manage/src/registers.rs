@@ -30,6 +30,14 @@ pub trait Registers {
     fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Self::Error> {
         addresses.iter().map(|address| self.read(*address)).collect()
     }
+
+    /// Writes several, each an address and a value, in this order. A way that can carry many writes at a time does so.
+    ///
+    /// # Errors
+    /// As [`Registers::read`]: those before the one that failed are done.
+    fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), Self::Error> {
+        writes.iter().try_for_each(|(address, value)| self.write(*address, *value))
+    }
 }
 
 /// One access to a register.
