@@ -185,7 +185,9 @@ def device_registers() -> Block:
 
 def bus(blocks: dict[str, Block]) -> list[MapEntry]:
     """Where each block is on the bus, as cci.rdl has it."""
-    top = compile_file(HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, ADMISSION.parent, TELEMETRY, IMAGES.parent, SOCKET.parent])
+    top = compile_file(
+        HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, ADMISSION.parent, TELEMETRY, IMAGES.parent, SOCKET.parent]
+    )
     found = []
     for child in top.children(unroll=False):
         count, stride = (child.array_dimensions[0], child.array_stride) if child.is_array else (1, 0)
@@ -242,7 +244,17 @@ def up_to_date() -> bool:
     """Nothing that this is made from is newer than what was made."""
     made = OUT / "registers.json"
     tools = [*HERE.glob("*.py"), Path(rdl_sv.__file__), Path(rdl_sv.__file__).with_name("rdl.py")]
-    sources = [*tools, *HERE.glob("*.rdl"), *TELEMETRY.glob("*.rdl"), MANAGEMENT, ADMISSION, IMAGES, SOCKET, *kernel_files(), *packages()]
+    sources = [
+        *tools,
+        *HERE.glob("*.rdl"),
+        *TELEMETRY.glob("*.rdl"),
+        MANAGEMENT,
+        ADMISSION,
+        IMAGES,
+        SOCKET,
+        *kernel_files(),
+        *packages(),
+    ]
     if not (RUST.exists() and C_HEADER.exists() and made.exists()):
         return False
     return all(path.stat().st_mtime <= made.stat().st_mtime for path in sources)

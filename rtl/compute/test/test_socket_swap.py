@@ -14,11 +14,11 @@ from nacelle_tb.cci import offset
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
-IMAGES, START_CYCLES = 4, 64
+IMAGES, SLOTS, START_CYCLES = 4, 1, 64  # the last of the images is an uploaded one
 AT_IMAGES, AT_SELECT = offset("socket.IMAGES"), offset("socket.IMAGE_SELECT")
 AT_COMMAND, AT_STATE, AT_DIGEST = offset("socket.IMAGE_COMMAND"), offset("socket.IMAGE_STATE"), offset("socket.IMAGE_DIGEST")
 ACTIVATE, ROLL_BACK, CUT = 1, 2, 3
-OK, NO_FORMER, NOT_LOADED, NO_IDENTITY = 0, 4, 5, 6
+OK, BAD_IMAGE, NO_FORMER, NOT_LOADED, NO_IDENTITY = 0, 2, 4, 5, 6
 
 
 @dataclass
@@ -72,6 +72,7 @@ class Scene:
         dut.write.value = dut.read_at.value = dut.write_at.value = dut.wdata.value = 0
         dut.busy.value, dut.quiet.value = 0, 1
         dut.identity.value = 0
+        dut.uploaded.value, dut.kernel.value = 1, 0
         for task in (self._records(), self._controller(), self._kernel()):
             cocotb.start_soon(task)
 
@@ -255,6 +256,40 @@ async def nothing_is_loaded_before_all_is_quiet(dut) -> None:
         scene.holds(image, None)
 
 
+@cocotb.test()
+async def an_uploaded_one_that_is_no_more(dut) -> None:
+    """It is not activated, nor gone back to; one whose place is taken in the cycle in which the command comes, or later while it waits,
+    neither. While it is there or on its way its place is used."""
+    scene = Scene(dut)
+    await start(dut)
+    await scene.finished()
+    uploaded = IMAGES - 1
+    dut.uploaded.value = 0
+    await scene.begin(uploaded)
+    assert await scene.finished() == BAD_IMAGE and not int(dut.used.value)
+    dut.uploaded.value = 1
+    await scene.begin(uploaded)
+    await FallingEdge(dut.clk)
+    assert int(dut.used.value) == 1
+    assert await scene.finished() == OK and int(dut.used.value) == 1
+    scene.holds(uploaded, None)
+    assert await scene.activate(0) == OK and not int(dut.used.value)
+    dut.uploaded.value = 0
+    assert await scene.write(AT_COMMAND, ROLL_BACK) and await scene.finished() == NO_FORMER
+    for late in (0, 1, 20):
+        dut.uploaded.value, dut.busy.value = 1, 1
+        if late % 2:
+            assert await scene.write(AT_COMMAND, ROLL_BACK)
+        else:
+            await scene.begin(uploaded)
+        await wait_cycles(dut, late)
+        dut.uploaded.value = 0
+        count = len(scene.requests)
+        assert await scene.finished() == BAD_IMAGE and len(scene.requests) == count
+        dut.busy.value = 0
+        scene.holds(0, None)
+
+
 def test_socket_swap() -> None:
     plain = {
         "read_at": ("input", "logic [11:0]"), "value": ("output", "logic [31:0]"), "readable": ("output", "logic"),
@@ -264,9 +299,10 @@ def test_socket_swap() -> None:
         "identity": ("input", "compute_pkg::kernel_identity_t"), "busy": ("input", "logic"), "quiet": ("input", "logic"),
         "hold": ("output", "logic"), "cut_job": ("output", "logic"), "cut": ("output", "logic"),
         "uploaded": ("input", "logic [images_pkg::MAX_SLOTS-1:0]"), "used": ("output", "logic [images_pkg::MAX_SLOTS-1:0]"),
-        "kernel": ("input", "compute_pkg::image_t"), "held": ("output", "compute_pkg::held_t"), "published": ("output", "compute_pkg::kernel_identity_t"),
+        "kernel": ("input", "compute_pkg::image_t"),
+        "held": ("output", "compute_pkg::held_t"), "published": ("output", "compute_pkg::kernel_identity_t"),
         "functions": ("output", "compute_pkg::function_set_t"), "idle": ("output", "logic"),
     }  # fmt: skip
     ports = {name: Plain(direction, kind) for name, (direction, kind) in plain.items()}
     ports |= {"load": Source("compute_pkg::reconfigure_t"), "loaded": Sink("logic")}
-    run("socket_swap", __file__, params={"IMAGES": IMAGES, "START_CYCLES": START_CYCLES}, ports=ports)
+    run("socket_swap", __file__, params={"IMAGES": IMAGES - SLOTS, "SLOTS": SLOTS, "START_CYCLES": START_CYCLES}, ports=ports)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import cocotb
 from cocotb.triggers import Timer
@@ -36,4 +37,5 @@ def test_axi_fence() -> None:
         "RANGE": Type(f"memory_pkg::memory_range_t'({{64'd{BASE}, 64'd{SIZE}}})"), "OWNER": OWNER, "INDEX_W": INDEX_W, "ID_W": ID_W,
     }  # fmt: skip
     ports = {"in": AxiSlave(64, id_width=ID_W), "out": AxiMaster(64, id_width=ID_W)}
-    run("axi_fence", __file__, params=params, ports=ports)
+    bench = Path(__file__).with_name("axi_fence_bench.sv")
+    run("axi_fence_bench", __file__, sources=[bench], params=params, ports=ports)

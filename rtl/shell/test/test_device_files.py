@@ -41,6 +41,8 @@ WRONG = {
     "[management]": ("[management]\nport = 0", "port is 0; it must be of type bool"),
     "[transport]": ('[transport]\ncongestion_control = "off"', "congestion_control is 'off'; it must be of type bool"),
     "[memory]": ("[memory", "Expected"),
+    "[telemetry]": ("[images]\nslots = 2\n[telemetry]", "it has slots for images; a socket must have several kernels"),
+    "[calls]": ("[images]\nslots = 3\n[calls]", "3 slots of 4096 bytes; they must be 0, 1, 2 or 4"),
     "1_073_741_824": ("4_194_304", "the messages of 256 connections fill the memory: bytes must be larger"),
     "bytes = 1_073_741_824": (
         'bytes = 1_073_741_824\ntiming = "ddr9"',

@@ -9,16 +9,28 @@ from collections.abc import Iterator
 
 import pytest
 from nacelle_tb import ipbus
+from nacelle_tb.by_network import CCI_TOKEN, LOGIN, TOKEN
+from nacelle_tb.by_network import Manager as Client
 from nacelle_tb.cci import address
-from nacelle_tb.device import description, named
+from nacelle_tb.device import description
 from nacelle_tb.image import BEGIN, ERRORS, FORGET, HEAD_BYTES, VERIFY, VERIFYING, Image, sealed, simulated, words
 from nacelle_tb.management import Manager
-from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region
+from nacelle_tb.peer import INPUT, OUTPUT, Region
 from nacelle_tb.session import Network, SimDevice, configure
-from nacelle_tb.svtypes import constant
-from test_registers_by_network import LOGIN, TOKEN, CCI_TOKEN
-from test_registers_by_network import Manager as Client
-from test_swap import BAD, BAD_ARGUMENTS, DEVICE, INCREMENT, MATMUL, PRODUCT, ROLL_BACK, UNKNOWN, Load, Socket, callers, where_described
+from nacelle_tb.swap import (
+    BAD,
+    BAD_ARGUMENTS,
+    DEVICE,
+    INCREMENT,
+    MATMUL,
+    PRODUCT,
+    ROLL_BACK,
+    UNKNOWN,
+    Load,
+    Socket,
+    callers,
+    where_described,
+)
 
 KEY = b"a key that only its owner knows."
 STORE = DEVICE.memory_bytes - DEVICE.image_slots * DEVICE.image_slot_bytes
@@ -129,9 +141,7 @@ def test_an_image_that_came_by_the_network_is_activated(device: SimDevice) -> No
     number = state.data[0] >> 16 & 255
     every = words(file)
     for i in range(0, len(every), 40):
-        answers = client.run(
-            ipbus.write(at["PLACE"], [number << 24 | i]), ipbus.write(at["DATA"], every[i : i + 40], same=True)
-        )
+        answers = client.run(ipbus.write(at["PLACE"], [number << 24 | i]), ipbus.write(at["DATA"], every[i : i + 40], same=True))
         assert [answer.info for answer in answers] == [0, 0]
     assert client.run(ipbus.write(at["COMMAND"], [VERIFY]))[0].info == ipbus.SUCCESS
     store = Store(device)
@@ -237,8 +247,7 @@ def test_a_signed_image_that_does_not_work_goes_again(device: SimDevice) -> None
 
 
 def test_nobody_else_writes_or_reads_the_store(device: SimDevice) -> None:
-    """A region of it, made by management for a caller, is good for nothing: neither WRITE nor READ reaches the image. Nor does what the
-    device's software sends from there."""
+    """A region of it, made by management for a caller, is good for nothing: neither WRITE nor READ reaches the image."""
     peers = callers(4)
     net = Network(device, peers)
     provision(device)
@@ -267,8 +276,8 @@ def test_nobody_else_writes_or_reads_the_store(device: SimDevice) -> None:
 
 
 def test_an_upload_takes_nothing_from_others(device: SimDevice) -> None:
-    """The calls of a socket under load take as many cycles beside an upload and its verification as alone, but for the beats of memory
-    that these take; no frame more, none lost."""
+    """The calls of a socket under load take as many cycles beside an upload and its verification as alone, but for the beats of
+    memory that these take; no frame more, none lost."""
     load = Load(device)
     provision(device)
     store = Store(device)
@@ -291,18 +300,8 @@ def test_an_upload_takes_nothing_from_others(device: SimDevice) -> None:
     assert store.read("STATE") >> 8 & 255 == 0
 
 
-def test_devices_without_a_store_have_no_page_for_it() -> None:
-    """It costs nothing there."""
-    with SimDevice(64, line_rate_mbps=0xFFFF_FFFF) as plain:
-        with pytest.raises(OSError):
-            plain.read(address("images.TYPE"))
-    for name in ("standard", "ecp5"):
-        assert named(name).image_slots == 0
-    assert constant("images_pkg::MAX_SLOTS") >= DEVICE.image_slots
-
-
 def test_nothing_waits_for_ever(device: SimDevice) -> None:
-    """Random accesses to the store, with an image in it and a socket that changes: every one is answered, and it works after that."""
+    """Random accesses to the store, with an image in it and a socket that changes: each is answered, and it works after that."""
     rng = random.Random(7)
     net = Network(device, callers(1))
     provision(device)

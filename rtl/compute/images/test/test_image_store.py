@@ -310,7 +310,8 @@ async def memory_that_fails(dut) -> None:
 def test_image_store(data_w: int) -> None:
     ports = {
         "bus": AxilSlave(12),
-        "used": Plain("input", f"logic [{SOCKETS * MAX_SLOTS - 1}:0]"), "verified": Plain("output", f"logic [{SOCKETS * MAX_SLOTS - 1}:0]"),
+        "used": Plain("input", f"logic [{SOCKETS * MAX_SLOTS - 1}:0]"),
+        "verified": Plain("output", f"logic [{SOCKETS * MAX_SLOTS - 1}:0]"),
         "record_slot": Plain("input", f"images_pkg::image_slot_t [{SOCKETS - 1}:0]"),
         "record_at": Plain("input", f"compute_pkg::record_word_t [{SOCKETS - 1}:0]"),
         "record_word": Plain("output", f"logic [{SOCKETS - 1}:0][31:0]"),
