@@ -23,8 +23,8 @@ use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
-    parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate, parse_mac, parse_network,
-    parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
+    parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate,
+    parse_mac, parse_network, parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
 };
 pub(crate) use trace::{DirectionArg, TraceArgs, TriggerArg};
 pub(crate) use way::{LinkArgs, WayArgs};
@@ -158,6 +158,9 @@ pub(crate) struct DeviceArgs {
     /// Load a kernel that can take the place of another one, named before the '=': see 'nacelle kernel'
     #[arg(long, value_name = "KERNEL=FILE", value_parser = parse_image)]
     pub(crate) kernel_image: Vec<(String, PathBuf)>,
+    /// Take images of kernels that are signed with the key in this file, 64 hexadecimal digits: see 'nacelle kernel load'
+    #[arg(long, value_name = "FILE", conflicts_with = "soft")]
+    pub(crate) image_key: Option<PathBuf>,
     /// Serve on a UDP socket at this address of the machine instead of on the wire: callers reach it by the kernel's network.
     /// Without an address: the first free one from 127.0.0.2 on
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, requires = "soft", conflicts_with_all = ["ip", "mac", "gateway", "tap"])]
@@ -471,6 +474,24 @@ pub(crate) enum KernelCommand {
         /// The device's name or address
         device: String,
     },
+    /// Pack an image of a kernel: the file that 'load' brings into a device
+    Pack(PackArgs),
+    /// Bring an image into a device, and wait until the device has verified it; 'activate' puts it into its socket
+    Load {
+        /// The device's name or address, or where IPbus reaches it: ADDRESS:PORT
+        device: String,
+        /// The image, as 'pack' makes it
+        file: PathBuf,
+        /// The place for it [default: one whose image is not in use]
+        #[arg(long, value_name = "NUMBER")]
+        slot: Option<u32>,
+        /// A file with the token that the device lets clients write registers by, over the network [default: $NACELLE_TOKEN]
+        #[arg(long, value_name = "FILE")]
+        token_file: Option<PathBuf>,
+        /// Fail when the device has not verified it after so long, or does not answer for so long
+        #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+        timeout: Duration,
+    },
     /// Put a kernel into a socket in place of the one that is there, and wait until it is there
     Activate {
         /// The device's name or address
@@ -494,6 +515,30 @@ pub(crate) enum KernelCommand {
         #[command(flatten)]
         change: ChangeArgs,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PackArgs {
+    /// The description of the kernel: its name, version and functions
+    pub(crate) description: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The build of the device that it fits: the last 16 digits of `build` in what 'nacelle describe --json' shows
+    #[arg(long, value_name = "HEX", value_parser = parse_build)]
+    pub(crate) build: u64,
+    /// The socket that it fits
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) socket: u32,
+    /// The bitstream [default: that of the simulation for a kernel that the device was built with]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bitstream: Option<PathBuf>,
+    /// Type and version of the block of the kernel's registers, if they are described: four characters, and two numbers
+    #[arg(long, value_name = "TYPE:MAJOR.MINOR", value_parser = parse_block, default_value = "", hide_default_value = true)]
+    pub(crate) registers: (u32, u32),
+    /// A file with the key that signs it, 64 hexadecimal digits, which nobody else may read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -22,6 +22,7 @@ use nacelle_manage::AddressMode;
 use crate::args::{Cli, DeviceArgs, WireArgs};
 use crate::dns_sd::Announced;
 use crate::failure::Failure;
+use crate::image::image_key;
 use crate::output::print;
 
 /// How long a stop request may go unnoticed.
@@ -124,7 +125,8 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     let engine = RtlEngine::new(&library, &config)?
         .with_bounds(bounds)
         .with_address_mode(args.address.map(AddressMode::from).unwrap_or_default())
-        .with_idle_speed(args.idle_speed.unwrap_or(1));
+        .with_idle_speed(args.idle_speed.unwrap_or(1))
+        .with_image_key(args.image_key.as_deref().map(image_key).transpose()?);
     serve(cli, args, &place, engine)
 }
 

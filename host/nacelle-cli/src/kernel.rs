@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use nacelle_manage::{Control, Error, KernelImage, KernelSocket};
+use nacelle_manage::{Control, Digest, Error, KernelImage, KernelSocket};
 
 use crate::args::{ChangeArgs, Cli, KernelCommand};
 use crate::failure::Failure;
+use crate::image::{load, pack};
 use crate::manage::control;
 use crate::output::{print, print_json, table};
 
@@ -27,6 +28,10 @@ pub(crate) fn kernel(cli: &Cli, command: &KernelCommand) -> Result<(), Failure> 
             rows.extend((0..).zip(&sockets).flat_map(|(number, socket)| image_rows(number, socket)));
             print(&table(&rows, 2))
         }
+        KernelCommand::Pack(args) => pack(cli, args),
+        KernelCommand::Load { device, file, slot, token_file, timeout } => {
+            load(cli, device, file, *slot, token_file.as_deref(), *timeout)
+        }
         KernelCommand::Activate { device, socket, image, digest, change } => {
             let mut control = control(cli, device)?;
             let sockets = control.kernels()?;
@@ -34,9 +39,13 @@ pub(crate) fn kernel(cli: &Cli, command: &KernelCommand) -> Result<(), Failure> 
             let Some(found) = sockets.get(usize::from(*socket)) else {
                 return Err(Failure::usage(format!("{device} has no socket {socket}"), listed));
             };
-            let Some((number, known)) = find(found, image) else {
+            let Some((number, known)) = find(found, image, *digest) else {
                 return Err(Failure::usage(format!("socket {socket} of {device} has no image {image}"), listed));
             };
+            if known.uploaded && known.digest.is_none() {
+                let said = format!("place {image} of {device} holds no image that was verified");
+                return Err(Failure::usage(said, "bring one there with 'nacelle kernel load'"));
+            }
             let Some(digest) = digest.or(known.digest) else {
                 return Err(Failure::usage(format!("socket {socket} of {device} can hold one kernel only"), listed));
             };
@@ -56,10 +65,12 @@ pub(crate) fn kernel(cli: &Cli, command: &KernelCommand) -> Result<(), Failure> 
     }
 }
 
-/// The image that has this number or name.
-fn find<'a>(socket: &'a KernelSocket, image: &str) -> Option<(u8, &'a KernelImage)> {
+/// The image that has this number or name; of several with this name the one with this digest.
+fn find<'a>(socket: &'a KernelSocket, image: &str, digest: Option<Digest>) -> Option<(u8, &'a KernelImage)> {
     let number: Option<u8> = image.parse().ok();
-    (0..).zip(&socket.images).find(|(index, known)| Some(*index) == number || known.name == image)
+    let mut all = (0..).zip(&socket.images).filter(|(index, known)| Some(*index) == number || known.name == image);
+    let first = all.clone().next();
+    all.find(|(_, known)| digest.is_some() && known.digest == digest).or(first)
 }
 
 /// Waits for the end of a change, and says what is there.
@@ -113,12 +124,14 @@ fn image_rows(number: usize, socket: &KernelSocket) -> impl Iterator<Item = Vec<
             _ if socket.changing => "changing",
             (Some(active), _) if active == index => "active",
             (_, Some(former)) if former == index => "former",
+            _ if image.uploaded && image.digest.is_none() => "empty",
+            _ if image.uploaded => "verified",
             _ => "",
         };
         vec![
             number.to_string(),
             index.to_string(),
-            image.name.clone(),
+            if image.name.is_empty() { "-".into() } else { image.name.clone() },
             format!("{}.{}", image.version.0, image.version.1),
             codes.join(","),
             image.digest.map_or("-".into(), |digest| digest.to_string()[..SHORT].to_owned()),

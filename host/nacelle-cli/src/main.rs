@@ -23,6 +23,7 @@ mod export;
 mod failure;
 mod generate;
 mod hub;
+mod image;
 mod kernel;
 mod list;
 mod log;

@@ -52,12 +52,12 @@ impl Token {
 }
 
 /// Reads a file that others than its owner cannot read.
-fn read(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::usage(format!("cannot read {}: {error}", path.display()), "is it there, and yours?");
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
         let hint = format!("let nobody else read it: chmod 600 {}", path.display());
-        return Err(Failure::usage(format!("other users can read the token in {}", path.display()), hint));
+        return Err(Failure::usage(format!("other users can read the secret in {}", path.display()), hint));
     }
     let mut text = String::new();
     file.take(MAX_TOKEN_FILE).read_to_string(&mut text).map_err(failed)?;

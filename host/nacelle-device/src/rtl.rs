@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nacelle_manage::images::ImageKey;
 use nacelle_manage::map::{Register, device};
 use nacelle_manage::{AddressMode, DeviceKind};
 
@@ -76,6 +77,7 @@ pub struct RtlEngine {
     bounds: Bounds,
     address_mode: AddressMode,
     idle_speed: u32,
+    image_key: Option<ImageKey>,
     facts: Facts,
     managed: ManagedTable,
     kernels: KernelTable,
@@ -103,6 +105,7 @@ impl RtlEngine {
             bounds: Bounds::default(),
             address_mode: AddressMode::default(),
             idle_speed: 1,
+            image_key: None,
             facts,
             managed,
             kernels: KernelTable::default(),
@@ -125,6 +128,12 @@ impl RtlEngine {
     #[must_use]
     pub fn with_idle_speed(self, idle_speed: u32) -> Self {
         Self { idle_speed, ..self }
+    }
+
+    /// The same device, which takes images of kernels that are signed with this key, from its configuration on.
+    #[must_use]
+    pub fn with_image_key(self, image_key: Option<ImageKey>) -> Self {
+        Self { image_key, ..self }
     }
 
     /// The device itself, for tools that look deeper.
@@ -213,6 +222,9 @@ impl FrameEngine for RtlEngine {
             (device::ADDRESS_MODE, self.address_mode.into()),
             (device::RANDOM_SEED, seed),
         ];
+        if let Some(key) = self.image_key.take() {
+            self.set_image_key(&key)?;
+        }
         let enable = [(device::CTRL, device::CTRL_ENABLE.mask())];
         let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
         all.try_for_each(|(register, value)| self.sim.reg_write(register.at(device::BASE), value))

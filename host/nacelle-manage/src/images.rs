@@ -50,8 +50,10 @@ impl FromStr for ImageKey {
 
     /// 64 hexadecimal digits, with white space around.
     fn from_str(text: &str) -> Result<Self, String> {
-        let Digest(bytes) =
-            text.trim().parse().map_err(|_| "a key of images is 64 hexadecimal digits, not all of them 0".to_owned())?;
+        let Digest(bytes) = text
+            .trim()
+            .parse()
+            .map_err(|_| "a key of images is 64 hexadecimal digits, not all of them 0".to_owned())?;
         Self::new(bytes).ok_or_else(|| "a key of zeros is none".to_owned())
     }
 }
@@ -124,7 +126,8 @@ impl KernelIdentity {
     }
 
     fn from_words(words: [u32; IDENTITY_WORDS]) -> Self {
-        let name: Vec<u8> = words[4..8].iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
+        let name: Vec<u8> =
+            words[4..8].iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
         let count = (words[3] as usize).min(FUNCTIONS);
         Self {
             name: String::from_utf8_lossy(&name).into_owned(),
@@ -195,7 +198,9 @@ impl Image {
     /// If it is no such file, or not whole.
     pub fn parse(file: &[u8]) -> Result<(Self, Digest), ImageError> {
         let word = |i: usize| {
-            file.get(4 * i..4 * i + 4).map(|bytes| u32::from_le_bytes(std::array::from_fn(|k| bytes[k]))).unwrap_or_default()
+            file.get(4 * i..4 * i + 4)
+                .map(|bytes| u32::from_le_bytes(std::array::from_fn(|k| bytes[k])))
+                .unwrap_or_default()
         };
         if file.len() <= HEAD + 2 * HASH || !file.len().is_multiple_of(4) {
             return Err(ImageError::BadLength);
@@ -437,10 +442,8 @@ impl<'a, R: Registers> ImageStore<'a, R> {
             return Err(error.into());
         }
         let number = images::STATE_UPLOAD.of(state);
-        let words: Vec<u32> = file
-            .chunks(4)
-            .map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
-            .collect();
+        let words: Vec<u32> =
+            file.chunks(4).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect();
         for (block, words) in words.chunks(BLOCK).enumerate() {
             let place = images::PLACE_WORD.put(images::PLACE_UPLOAD.put(0, number), (block * BLOCK) as u32);
             let mut writes = vec![(images::PLACE.at(images::BASE), place)];

@@ -48,10 +48,10 @@ impl From<Digest> for String {
     }
 }
 
-/// A kernel that a socket can hold.
+/// A kernel that a socket can hold, or a place for one that can be uploaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelImage {
-    /// The kernel's name.
+    /// The kernel's name; nothing in a place that holds no image which was verified.
     pub name: String,
     /// Its version: major, minor.
     pub version: (u16, u16),
@@ -59,6 +59,9 @@ pub struct KernelImage {
     pub functions: Vec<u8>,
     /// What it is known by; nothing if it is the only one of its socket.
     pub digest: Option<Digest>,
+    /// Whether it has come by the network, or can: see [`images`](crate::images).
+    #[serde(default)]
+    pub uploaded: bool,
 }
 
 /// A place for one kernel at a time.

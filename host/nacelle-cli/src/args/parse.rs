@@ -29,6 +29,30 @@ pub(super) fn parse_token_file(path: &str) -> Result<Token, String> {
     nacelle::token_of_file(path.as_ref()).map_err(|error| error.to_string())
 }
 
+/// The digest of a build.
+pub(super) fn parse_build(text: &str) -> Result<u64, String> {
+    let digits = text.rsplit('-').next().unwrap_or_default();
+    let number = (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok()).flatten();
+    number.ok_or_else(|| {
+        format!("{text:?} is no build: 16 hexadecimal digits, perhaps with a revision and '-' before them")
+    })
+}
+
+/// Type and version of a block of registers; nothing: there is none.
+pub(super) fn parse_block(text: &str) -> Result<(u32, u32), String> {
+    if text.is_empty() {
+        return Ok((0, 0));
+    }
+    let block = || {
+        let (kind, version) = text.split_once(':')?;
+        let (major, minor) = version.split_once('.')?;
+        let kind: [u8; 4] = kind.as_bytes().try_into().ok().filter(|kind: &[u8; 4]| kind.is_ascii())?;
+        let part = |text: &str| text.parse::<u16>().ok().map(u32::from);
+        Some((u32::from_be_bytes(kind), part(major)? << 16 | part(minor)?))
+    };
+    block().ok_or_else(|| format!("{text:?} is no block of registers, as in HOST:1.0"))
+}
+
 /// An address of either family; without a prefix length it is one for UDP.
 pub(super) fn parse_source(text: &str) -> Result<(IpAddr, u8), String> {
     match text.parse() {

@@ -173,6 +173,7 @@ impl KernelSet {
                 version: kernel.functions.values().next().map_or((0, 0), |function| function.kernel_version),
                 functions: kernel.functions.keys().copied().collect(),
                 digest: several.then_some(kernel.digest),
+                uploaded: false,
             });
             KernelSocket {
                 images: images.collect(),

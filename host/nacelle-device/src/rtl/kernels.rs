@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kernels of the simulated RTL, by the registers of its sockets (docs/reference/kernels.md).
 
-use nacelle_manage::map::{device, socket};
+use nacelle_manage::images::ImageKey;
+use nacelle_manage::map::{Chain, device, images, socket};
 use nacelle_manage::{ChangeError, Digest, KernelImage, KernelSocket, Refusal};
 
 use super::RtlEngine;
@@ -22,9 +23,13 @@ const DIGEST_WORDS: u32 = 8;
 const NAME_WORDS: u32 = 4;
 const MAX_FUNCTIONS: u32 = 8;
 
-/// What is known of the images of each socket. It does not change, and cannot be read while a kernel is being replaced.
+/// What is known of the images of each socket, which cannot be read while a kernel is being replaced. Only the uploaded ones change.
 #[derive(Default)]
-pub(super) struct KernelTable(Vec<Option<Vec<KernelImage>>>);
+pub(super) struct KernelTable {
+    sockets: Vec<Option<Vec<KernelImage>>>,
+    /// Places for uploaded images, once it was looked whether there are any.
+    slots: Option<u32>,
+}
 
 /// A word of a record.
 type Words<'a> = dyn FnMut(u32) -> Result<u32, DeviceError> + 'a;
@@ -44,6 +49,7 @@ fn image(word: &mut Words<'_>, with_digest: bool) -> Result<KernelImage, DeviceE
         version: ((version >> 16) as u16, version as u16),
         functions: codes.into_iter().step_by(4).collect(),
         digest,
+        uploaded: false,
     })
 }
 
@@ -66,29 +72,53 @@ impl RtlEngine {
         Ok(socket::BASE + u32::from(number) * socket::BLOCK_STRIDE)
     }
 
+    /// Places for images that are uploaded, behind those of the build in each socket that has several.
+    fn slots(&mut self) -> Result<u32, DeviceError> {
+        if let Some(known) = self.kernels.slots {
+            return Ok(known);
+        }
+        let there = Chain::new(&mut self.sim).flatten().any(|found| found.kind == images::BLOCK.kind);
+        let slots = if there { self.sim.reg_read(images::SLOTS.at(images::BASE))? } else { 0 };
+        self.kernels.slots = Some(slots);
+        Ok(slots)
+    }
+
+    /// Sets the key of the images that it takes.
+    ///
+    /// # Errors
+    /// If it takes none.
+    pub(super) fn set_image_key(&mut self, key: &ImageKey) -> Result<(), DeviceError> {
+        (0..).zip(key.words()).try_for_each(|(i, word)| self.sim.reg_write(images::KEY.word(images::BASE, i), word))
+    }
+
     fn images(&mut self, number: u16, page: u32, count: u32, changing: bool) -> Result<Vec<KernelImage>, Refusal> {
         let index = usize::from(number);
-        if let Some(Some(known)) = self.kernels.0.get(index) {
-            return Ok(known.clone());
-        }
-        if changing {
-            return Err(Refusal::changing(number));
-        }
+        let slots = if count == 1 { 0 } else { self.slots()? };
+        let built = count.saturating_sub(slots);
+        let mut images = match self.kernels.sockets.get(index) {
+            Some(Some(known)) if changing || slots == 0 => return Ok(known.clone()),
+            _ if changing => return Err(Refusal::changing(number)),
+            Some(Some(known)) => known[..built as usize].to_vec(),
+            _ => Vec::new(),
+        };
         let sim = &mut self.sim;
-        let mut images = Vec::new();
         if count == 1 {
             images.push(image(&mut |word| sim.reg_read(page + of_socket(word)), false)?);
         } else {
-            for image_number in 0..count {
+            for image_number in images.len() as u32..count {
                 let mut word = |word: u32| {
                     let select = socket::IMAGE_SELECT_WORD.put(image_number, word);
                     sim.reg_write(socket::IMAGE_SELECT.at(page), select)?;
                     sim.reg_read(socket::IMAGE_RECORD.at(page))
                 };
-                images.push(image(&mut word, true)?);
+                let mut found = image(&mut word, true)?;
+                found.uploaded = image_number >= built;
+                // An image that was not verified has no record.
+                found.digest = found.digest.filter(|_| !found.name.is_empty());
+                images.push(found);
             }
         }
-        let known = &mut self.kernels.0;
+        let known = &mut self.kernels.sockets;
         known.resize(known.len().max(index + 1), None);
         known[index] = Some(images.clone());
         Ok(images)
