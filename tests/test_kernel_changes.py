@@ -101,7 +101,7 @@ def until(done: Any, what: str) -> None:
 def test_one_takes_the_others_place(scene: Scene) -> None:
     socket = scene.sockets()[scene.socket]
     assert (socket["active"], socket["former"], socket["changing"], socket["error"]) == (0, None, False, None)
-    assert [scene.old in image["functions"] for image in socket["images"]] == [True, False]
+    assert [scene.old in image["functions"] for image in socket["images"]][:2] == [True, False]
     assert scene.old in scene.functions()
     digest = socket["images"][1]["digest"]
     result = scene.change("activate", NAME, str(scene.socket), "1", "--digest", digest)

@@ -30,6 +30,8 @@ module image_memory
   store_answer_t answer_q;
   logic          data_q;       // still to be taken by the fabric
 
+  store_access_t asked;
+  assign asked = access.data;
   wire [LANE_W-1:0] lane = access_q.word[LANE_W-1:0];
   wire addr_t addr = BASE + (addr_t'(access_q.word) << 2);
 
@@ -71,16 +73,12 @@ module image_memory
       end
       default: if (answer.ready) state_q <= IDLE;
     endcase
-    data_q <= state_q == IDLE ? access.valid && access_is_write : data_q && !mem.wready;
+    data_q <= state_q == IDLE ? access.valid && asked.write : data_q && !mem.wready;
     if (rst) begin
       state_q <= IDLE;
       data_q  <= 1'b0;
     end
   end
-
-  store_access_t asked;
-  assign asked = access.data;
-  wire access_is_write = asked.write;
 
   wire unused = &{1'b0, mem.bid, mem.rid, mem.rlast};
 endmodule

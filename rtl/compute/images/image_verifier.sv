@@ -61,20 +61,6 @@ module image_verifier
   store_answer_t got;
   assign got = answer.data;
 
-  // ---- hash ----
-  (* ram_style = "distributed" *) logic [31:0] digest[8];
-  stream_if #(.T(sha256_word_t)) hashed ();
-  logic         hash_done;
-  logic [31:0]  hash_word;
-  wire          last = word_q == words_q - store_word_t'(IMAGE_TAIL_WORDS) - 1'b1;
-  assign hashed.valid = state_q == HASH && answer.valid && fits || state_q == SIGN && !at_q[3];
-  assign hashed.data  = keyed_q ? '{data: digest[at_q[2:0]], last: at_q[2:0] == '1, bytes: 3'd4}
-                                : '{data: swapped(got.data), last: last, bytes: 3'd4};
-  hmac_sha256 hasher (
-      .clk, .rst(rst || begins), .key_write, .key_at, .key_word, .keyed(keyed_q), .message(hashed), .done(hash_done), .digest_at(at_q[2:0]),
-      .digest_word(hash_word)
-  );
-
   // ---- header ----
   wire head = state_q == HASH && word_q < HEAD;
   wire [4:0] head_at = word_q[4:0];
@@ -102,6 +88,20 @@ module image_verifier
     if (got.error) wrong = STORE_MEMORY;
   end
   wire fits = wrong == STORE_OK;
+
+  // ---- hash ----
+  (* ram_style = "distributed" *) logic [31:0] digest[8];
+  stream_if #(.T(sha256_word_t)) hashed ();
+  logic         hash_done;
+  logic [31:0]  hash_word;
+  wire          last = word_q == words_q - store_word_t'(IMAGE_TAIL_WORDS) - 1'b1;
+  assign hashed.valid = state_q == HASH && answer.valid && fits || state_q == SIGN && !at_q[3];
+  assign hashed.data  = keyed_q ? '{data: digest[at_q[2:0]], last: at_q[2:0] == '1, bytes: 3'd4}
+                                : '{data: swapped(got.data), last: last, bytes: 3'd4};
+  hmac_sha256 hasher (
+      .clk, .rst(rst || begins), .key_write, .key_at, .key_word, .keyed(keyed_q), .message(hashed), .done(hash_done), .digest_at(at_q[2:0]),
+      .digest_word(hash_word)
+  );
 
   // ---- record ----
   wire identity = head && head_at inside {[HEAD_IDENTITY : HEAD_IDENTITY_END]};

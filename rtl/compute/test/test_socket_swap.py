@@ -258,7 +258,7 @@ async def nothing_is_loaded_before_all_is_quiet(dut) -> None:
 
 @cocotb.test()
 async def an_uploaded_one_that_is_no_more(dut) -> None:
-    """It is not activated, nor gone back to; one whose place is taken in the cycle in which the command comes, or later while it waits,
+    """It is not activated, nor gone back to; one whose place is taken in the cycle in which the command comes, or while it waits,
     neither. While it is there or on its way its place is used."""
     scene = Scene(dut)
     await start(dut)
