@@ -476,7 +476,7 @@
 #define NACELLE_IMAGES_SELECT 0x014u /* rw: The place that a command, and SLOT, is about. */
 #define NACELLE_IMAGES_SELECT_SLOT_SHIFT 0 /* Number of a place. */
 #define NACELLE_IMAGES_SELECT_SLOT_MASK 0x000000ffu
-#define NACELLE_IMAGES_COMMAND 0x018u /* w: Begins a command. SLVERR while an image is verified. */
+#define NACELLE_IMAGES_COMMAND 0x018u /* w: Begins a command. Refused while an image is verified. */
 #define NACELLE_IMAGES_STATE 0x01cu /* r: What has become of the last command. */
 #define NACELLE_IMAGES_STATE_STATE_SHIFT 0 /* 0: nothing is under way; 1: an upload; 2: an image is verified. */
 #define NACELLE_IMAGES_STATE_STATE_MASK 0x00000003u
@@ -486,12 +486,12 @@
 #define NACELLE_IMAGES_STATE_ERROR_MASK 0x0000ff00u
 #define NACELLE_IMAGES_STATE_UPLOAD_SHIFT 16 /* Number of the upload, modulo 2^8: the next one has the next number. */
 #define NACELLE_IMAGES_STATE_UPLOAD_MASK 0x00ff0000u
-#define NACELLE_IMAGES_PLACE 0x020u /* rw: Where the next word of DATA goes. SLVERR if no upload of this number is under way, and behind the end of the place. */
+#define NACELLE_IMAGES_PLACE 0x020u /* rw: Where the next word of DATA goes. Refused if no upload of this number is under way, and behind the end of the place. */
 #define NACELLE_IMAGES_PLACE_WORD_SHIFT 0 /* Words before it in the place. */
 #define NACELLE_IMAGES_PLACE_WORD_MASK 0x00ffffffu
 #define NACELLE_IMAGES_PLACE_UPLOAD_SHIFT 24 /* The number of the upload, in STATE. */
 #define NACELLE_IMAGES_PLACE_UPLOAD_MASK 0xff000000u
-#define NACELLE_IMAGES_DATA 0x024u /* w: The next word of the file; PLACE counts on. SLVERR before PLACE is written in this upload, and behind the end of the place. */
+#define NACELLE_IMAGES_DATA 0x024u /* w: The next word of the file; PLACE counts on. Refused before PLACE is written in this upload, and behind the end of the place. */
 #define NACELLE_IMAGES_SLOT 0x028u /* r: The place that SELECT names. */
 #define NACELLE_IMAGES_SLOT_SOCKET_SHIFT 0 /* The socket whose image it is. */
 #define NACELLE_IMAGES_SLOT_SOCKET_MASK 0x000000ffu

@@ -1135,8 +1135,8 @@ pub mod images {
     pub const SELECT_SLOT: Field = Field { name: "slot", low: 0, width: 8, doc: "Number of a place." };
     /// The place that a command, and SLOT, is about.
     pub const SELECT: Register = Register { name: "SELECT", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[SELECT_SLOT], doc: "The place that a command, and SLOT, is about." };
-    /// Begins a command. SLVERR while an image is verified.
-    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x18, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Begins a command. SLVERR while an image is verified." };
+    /// Begins a command. Refused while an image is verified.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x18, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Begins a command. Refused while an image is verified." };
     /// `STATE.state`: 0: nothing is under way; 1: an upload; 2: an image is verified.
     pub const STATE_STATE: Field = Field { name: "state", low: 0, width: 2, doc: "0: nothing is under way; 1: an upload; 2: an image is verified." };
     /// `STATE.provisioned`: There is a key. Without one no upload begins.
@@ -1151,10 +1151,10 @@ pub mod images {
     pub const PLACE_WORD: Field = Field { name: "word", low: 0, width: 24, doc: "Words before it in the place." };
     /// `PLACE.upload`: The number of the upload, in STATE.
     pub const PLACE_UPLOAD: Field = Field { name: "upload", low: 24, width: 8, doc: "The number of the upload, in STATE." };
-    /// Where the next word of DATA goes. SLVERR if no upload of this number is under way, and behind the end of the place.
-    pub const PLACE: Register = Register { name: "PLACE", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PLACE_WORD, PLACE_UPLOAD], doc: "Where the next word of DATA goes. SLVERR if no upload of this number is under way, and behind the end of the place." };
-    /// The next word of the file; PLACE counts on. SLVERR before PLACE is written in this upload, and behind the end of the place.
-    pub const DATA: Register = Register { name: "DATA", offset: 0x24, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The next word of the file; PLACE counts on. SLVERR before PLACE is written in this upload, and behind the end of the place." };
+    /// Where the next word of DATA goes. Refused if no upload of this number is under way, and behind the end of the place.
+    pub const PLACE: Register = Register { name: "PLACE", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PLACE_WORD, PLACE_UPLOAD], doc: "Where the next word of DATA goes. Refused if no upload of this number is under way, and behind the end of the place." };
+    /// The next word of the file; PLACE counts on. Refused before PLACE is written in this upload, and behind the end of the place.
+    pub const DATA: Register = Register { name: "DATA", offset: 0x24, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The next word of the file; PLACE counts on. Refused before PLACE is written in this upload, and behind the end of the place." };
     /// `SLOT.socket`: The socket whose image it is.
     pub const SLOT_SOCKET: Field = Field { name: "socket", low: 0, width: 8, doc: "The socket whose image it is." };
     /// `SLOT.verified`: It holds an image that was verified: then the socket has its record.
