@@ -31,6 +31,7 @@ module nacelle_shell
   import event_log_pkg::*;
   import shell_pkg::*;
   import cci_map_pkg::SOCKET_PAGE;
+  import cci_map_pkg::HISTOGRAMS_PAGE;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
     parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
@@ -86,6 +87,7 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) management_bus ();
   axil_if #(.ADDR_W(12)) admission_bus ();
   axil_if #(.ADDR_W(12)) trace_bus ();
+  axil_if #(.ADDR_W(12)) histograms_bus ();
   localparam int unsigned BUSES = 2;             // the one from outside, the services
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
@@ -124,6 +126,7 @@ module nacelle_shell
       .LOG_SOURCES(LOG_SOURCES),
       .LOG       (EVENT_LOG),
       .TRACE     (TRACE_ROWS != 0),
+      .HISTOGRAMS(HISTOGRAMS),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -138,6 +141,7 @@ module nacelle_shell
       .management(management_bus),
       .admission(admission_bus),
       .trace(trace_bus),
+      .histograms(histograms_bus),
       .chip_id,
       .enable,
       .mac,
@@ -232,7 +236,7 @@ module nacelle_shell
         .ROWS    (TRACE_ROWS),
         .FRAMES  (TRACE_FRAMES),
         .TICKS_HZ(CLOCK_HZ),
-        .NEXT    ({12'd0, SOCKET_PAGE, 12'd0})
+        .NEXT    ({12'd0, HISTOGRAMS ? HISTOGRAMS_PAGE : SOCKET_PAGE, 12'd0})
     ) trace (
         .clk,
         .rst,
@@ -625,7 +629,8 @@ module nacelle_shell
   logic [SOCKETS-1:0] cancel;
   function_set_t [SOCKETS-1:0] functions;
   held_t [SOCKETS-1:0] held;
-  logic [SOCKETS-1:0] paused;
+  logic [SOCKETS-1:0] paused, calls_running;
+  call_progress_t calls_progress;
   logic [SOCKETS-1:0] socket_idle;
   logic [MEMORIES-1:0] others_write;
 
@@ -669,8 +674,37 @@ module nacelle_shell
       .done,
       .close(client_close[RPC_CLIENT]),
       .events(rpc_events),
+      .running(calls_running),
+      .progress(calls_progress),
       .idle(rpc_idle)
   );
+
+  // ---- histograms of calls: they can be read, and are 0, also before the device is enabled ----
+
+  logic histograms_idle;
+  if (HISTOGRAMS) begin : g_histograms
+    call_histograms #(
+        .SOCKETS (SOCKETS),
+        .QPS     (QPS),
+        .CONTEXTS(CONTEXTS),
+        .CLOCK_HZ(CLOCK_HZ),
+        .NEXT    ({12'd0, SOCKET_PAGE, 12'd0})
+    ) histograms (
+        .clk,
+        .rst,
+        .now(48'(now_q)),
+        .progress(calls_progress),
+        .running(calls_running),
+        .bus(histograms_bus),
+        .idle(histograms_idle)
+    );
+  end else begin : g_no_histograms
+    axil_access nobody (
+        .clk, .rst, .bus(histograms_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(histograms_idle)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, calls_running, calls_progress};
+  end
 
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe[SOCKETS] ();
@@ -833,5 +867,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && trace_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && (&socket_idle);
 endmodule
