@@ -133,6 +133,8 @@ module call_times
       assert (!comes.valid || comes.ready);
       for (int unsigned i = 0; i < SOCKETS; i++) begin
         assert (!(progress.ends && progress.ends_at == socket_t'(i)) || waits_q[2*i+:2] == '0);
+        assert (!(progress.ends && progress.ends_at == socket_t'(i)) || depth_q[i] != '0);
+        assert (!(progress.leaves && progress.leaves_at == socket_t'(i)) || depth_q[i] != '0);
       end
     end
   end
