@@ -69,6 +69,8 @@ pub(super) enum Notice {
     Ended(CallId, ReturnCode, Vec<Memory>),
     /// Its function has not returned in time and has its regions still. It may end later.
     Lost(CallId),
+    /// Its function runs from now on.
+    Began(CallId),
 }
 
 /// A message from a thread: the call, the result, the regions.
@@ -251,6 +253,7 @@ impl Workers {
             let deadline = self.limits.time.and_then(|time| now.checked_add(time));
             let running = Running { worker, cancellation, deadline, asked: None, orphaned: false, lost: false };
             self.running.insert(call, running);
+            return Some(Notice::Began(call));
         }
         None
     }
