@@ -23,24 +23,24 @@ module call_histograms
   stream_if #(.T(sample_t)) sample ();
   socket_t     since_of;
   time_t       since;
-  logic        clear, clearing, read, times_idle, registers_idle;
+  logic        clear, clearing, lost, read, times_idle, memory_idle, registers_idle;
   bin_t        read_bin;
   histogram_e  read_sum;
   logic [31:0] count;
   sum_t        sum;
 
   call_times #(.SOCKETS(SOCKETS), .QPS(QPS), .CONTEXTS(CONTEXTS)) times (
-      .clk, .rst, .now(time_t'(now)), .progress, .sample, .since_of, .since, .idle(times_idle)
+      .clk, .rst, .now(time_t'(now)), .progress, .sample, .read, .since_of, .since, .lost, .idle(times_idle)
   );
 
   histogram_memory memory (
-      .clk, .rst, .sample, .clear, .clearing, .read, .read_bin, .read_sum, .count, .sum
+      .clk, .rst, .sample, .clear, .clearing, .read, .read_bin, .read_sum, .count, .sum, .idle(memory_idle)
   );
 
   call_histograms_registers #(.SOCKETS(SOCKETS), .CLOCK_HZ(CLOCK_HZ), .NEXT(NEXT)) registers (
-      .clk, .rst, .bus, .now, .running, .since_of, .since, .clear, .clearing, .read, .read_bin, .read_sum, .count, .sum,
+      .clk, .rst, .bus, .now, .running, .since_of, .since, .clear, .clearing, .lost, .read, .read_bin, .read_sum, .count, .sum,
       .idle(registers_idle)
   );
 
-  assign idle = times_idle && registers_idle && !clearing;
+  assign idle = times_idle && memory_idle && registers_idle;
 endmodule

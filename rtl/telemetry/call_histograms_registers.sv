@@ -15,10 +15,11 @@ module call_histograms_registers
     input  logic [47:0] now,
     input  logic [SOCKETS-1:0] running,
     output socket_t     since_of,
-    input  time_t       since,                // same cycle
+    input  time_t       since,                // a cycle after `read`
     output logic        clear,                // pulse
     input  logic        clearing,
-    output logic        read,                 // of the memory:
+    input  logic        lost,                 // pulse
+    output logic        read,                 // looks at what is asked for:
     output bin_t        read_bin,
     output histogram_e  read_sum,
     input  logic [31:0] count,                // a cycle later
@@ -39,7 +40,7 @@ module call_histograms_registers
   logic [11:0] at;
   logic [31:0] wdata, read_data;
   logic        write;
-  logic [15:0] clears_q;
+  logic [7:0]  clears_q, lost_q;
   logic [31:0] memory_word;
   wire row_t sum_row = at[11:6] - SUM_ROW;
   wire is_sum = at[11:6] < QUEUE_ROW;
@@ -54,7 +55,7 @@ module call_histograms_registers
       AT_NOW_LO:   read_data = now[31:0];
       AT_NOW_HI:   read_data = 32'(now[47:32]);
       AT_SHAPE:    read_data = {8'd0, 8'(FIRST), 8'(SOCKETS), 8'(TIME_BINS)};
-      AT_STATUS:   read_data = {clears_q, 15'd0, clearing};
+      AT_STATUS:   read_data = {8'd0, clears_q, lost_q, 7'd0, clearing};
       AT_RUNNING:  read_data = 32'(running);
       default:     read_data = at[11:6] == AT_SINCE[11:6] ? since[TIME_W-1:TIME_W-32] : memory_word;
     endcase
@@ -67,7 +68,11 @@ module call_histograms_registers
   always_ff @(posedge clk) begin
     read <= bus.arvalid && bus.arready;
     if (clear) clears_q <= clears_q + 1'b1;
-    if (rst) clears_q <= '0;
+    if (lost && !(&lost_q)) lost_q <= lost_q + 1'b1;
+    if (rst) begin
+      clears_q <= '0;
+      lost_q   <= '0;
+    end
   end
 
   axil_access access (

@@ -4,8 +4,8 @@
 // but that of its arrival.
 //
 // A call that comes gives a sample in the next cycle at the earliest, one that ends gives two, which may wait: those of other sockets that
-// ended in the same cycles, and calls that come, are first. A sample every cycle leaves if `sample` takes it; with the rates of
-// rpc_dispatch, and two in three cycles taken, nothing is ever lost.
+// ended in the same cycles, and calls that come, are first. A socket that ends a call while the times of its last one still wait loses those,
+// and says so: many sockets must end calls of a few cycles in the same cycles for that.
 module call_times
   import histogram_pkg::*;
   import rpc_pkg::*;
@@ -19,8 +19,10 @@ module call_times
     input  time_t          now,          // cycles; may jump ahead
     input  call_progress_t progress,
     stream_if.source       sample,       // sample_t
+    input  logic           read,         // looks, in place of a sample,
     input  socket_t        since_of,
-    output time_t          since,        // when the last call of this socket began. Same cycle
+    output time_t          since,        // when the last call of this socket began; a cycle later
+    output logic           lost,         // pulse: times of a call
     output logic           idle          // no sample waits
 );
   localparam int unsigned INDEX_W = $clog2(QPS * CONTEXTS);
@@ -37,11 +39,10 @@ module call_times
 
   // ---- the times of a call, by socket: of the one that runs and of the one before, whose samples may wait ----
   logic [SOCKETS-1:0] turn_q, ended_turn_q;   // of the call that began last, that ended last
-  logic    begins_q;
+  logic    begins_q, came_q;
   socket_t begins_at_q;
   time_t   begin_q;
-  (* ram_style = "distributed" *) time_t arrived[2*SOCKETS_MAX];
-  (* ram_style = "distributed" *) time_t began[2*SOCKETS_MAX];
+  (* ram_style = "distributed" *) time_t froms[4*SOCKETS_MAX];   // when they began; in the upper half, when they came
   (* ram_style = "distributed" *) time_t ended[2*SOCKETS_MAX];
 
   function automatic logic turn_of(logic [SOCKETS-1:0] turns, socket_t socket);
@@ -53,16 +54,19 @@ module call_times
 
   wire begin_turn = turn_of(turn_q, begins_at_q);
   wire end_turn = turn_of(turn_q, progress.ends_at);
-  always_ff @(posedge clk) if (begins_q) arrived[{begin_turn, begins_at_q}] <= came;
-  always_ff @(posedge clk) if (begins_q) began[{begin_turn, begins_at_q}] <= begin_q;
+  always_ff @(posedge clk) if (begins_q || came_q) froms[{came_q, begin_turn, begins_at_q}] <= came_q ? came : begin_q;
   always_ff @(posedge clk) if (progress.ends) ended[{end_turn, progress.ends_at}] <= now;
-  assign since = began[{turn_of(turn_q, since_of), since_of}];
 
   // ---- what a socket has ----
   depth_t [SOCKETS-1:0] depth_q;
   depth_t depth;
+  logic [SOCKETS-1:0] more, less;
   always_comb begin
     depth = '0;
+    for (int unsigned i = 0; i < SOCKETS; i++) begin
+      more[i] = progress.arrives && progress.arrives_at == socket_t'(i);
+      less[i] = progress.ends && progress.ends_at == socket_t'(i) || progress.leaves && progress.leaves_at == socket_t'(i);
+    end
     for (int unsigned i = 0; i < SOCKETS; i++) if (progress.arrives_at == socket_t'(i)) depth |= depth_q[i];
   end
   typedef struct packed {
@@ -71,10 +75,9 @@ module call_times
   } arrival_t;
   stream_if #(.T(arrival_t)) comes ();
   stream_if #(.T(arrival_t)) arrival ();
-  logic none_come;
   assign comes.valid = progress.arrives;
   assign comes.data  = '{socket: progress.arrives_at, depth: depth};
-  stream_fifo #(.T(arrival_t), .DEPTH(2)) coming (.clk, .rst, .in(comes), .out(arrival), .empty(none_come));
+  stream_slice #(.T(arrival_t)) coming (.clk, .rst, .in(comes), .out(arrival));
 
   // ---- what of the calls that ended is still to be told: of each socket its latency and its time ----
   logic [2*SOCKETS-1:0] waits_q, told;
@@ -87,22 +90,29 @@ module call_times
   end
   assign picked = pick[$bits(pick_t)-1:1];
   wire picked_turn = turn_of(ended_turn_q, picked);
-  wire time_t from = run ? began[{picked_turn, picked}] : arrived[{picked_turn, picked}];
+  wire [5:0] from_at = read ? {1'b0, turn_of(turn_q, since_of), since_of} : {!run, picked_turn, picked};
+  wire time_t from = froms[from_at];
   wire time_t took = ended[{picked_turn, picked}] - from;
 
   sample_t sample_q;
   logic    valid_q;
   wire advance = !valid_q || sample.ready;
+  always_comb begin
+    lost = 1'b0;
+    for (int unsigned i = 0; i < SOCKETS; i++) lost |= progress.ends && progress.ends_at == socket_t'(i) && waits_q[2*i+:2] != '0;
+  end
   assign sample.valid  = valid_q;
   assign sample.data   = sample_q;
   assign arrival.ready = advance;
-  assign told          = advance && !arrival.valid && waits_q != '0 ? (2 * SOCKETS)'(1) << pick : '0;
-  assign idle          = !valid_q && waits_q == '0 && none_come && !begins_q;
+  assign told          = advance && !arrival.valid && !read && waits_q != '0 ? (2 * SOCKETS)'(1) << pick : '0;
+  assign idle          = !valid_q && waits_q == '0 && !arrival.valid && !begins_q && !came_q;
 
   always_ff @(posedge clk) begin
     begins_q    <= progress.begins;
-    begins_at_q <= progress.begins_at;
+    came_q      <= begins_q;
+    if (progress.begins) begins_at_q <= progress.begins_at;
     begin_q     <= now;
+    since       <= from;
     for (int unsigned i = 0; i < SOCKETS; i++) begin
       if (progress.begins && progress.begins_at == socket_t'(i)) turn_q[i] <= !turn_q[i];
       if (progress.ends && progress.ends_at == socket_t'(i)) begin
@@ -111,16 +121,16 @@ module call_times
       end else begin
         waits_q[2*i+:2] <= waits_q[2*i+:2] & ~told[2*i+:2];
       end
-      depth_q[i] <= depth_q[i] + depth_t'(progress.arrives && progress.arrives_at == socket_t'(i))
-                  - depth_t'(progress.ends && progress.ends_at == socket_t'(i) || progress.leaves && progress.leaves_at == socket_t'(i));
+      if (more[i] != less[i]) depth_q[i] <= depth_q[i] + {{(DEPTH_W - 1) {less[i]}}, 1'b1};
     end
     if (advance) begin
-      valid_q  <= arrival.valid || waits_q != '0;
+      valid_q  <= arrival.valid || !read && waits_q != '0;
       sample_q <= arrival.valid ? '{histogram: QUEUE, socket: arrival.data.socket, value: time_t'(arrival.data.depth)}
                                 : '{histogram: run ? RUN : LATENCY, socket: picked, value: took};
     end
     if (rst) begin
       begins_q <= 1'b0;
+      came_q   <= 1'b0;
       turn_q   <= '0;
       waits_q  <= '0;
       depth_q  <= '0;
@@ -131,8 +141,8 @@ module call_times
   always_ff @(posedge clk) begin
     if (!rst) begin
       assert (!comes.valid || comes.ready);
+      assert (!begins_q || !came_q);
       for (int unsigned i = 0; i < SOCKETS; i++) begin
-        assert (!(progress.ends && progress.ends_at == socket_t'(i)) || waits_q[2*i+:2] == '0);
         assert (!(progress.ends && progress.ends_at == socket_t'(i)) || depth_q[i] != '0);
         assert (!(progress.leaves && progress.leaves_at == socket_t'(i)) || depth_q[i] != '0);
       end

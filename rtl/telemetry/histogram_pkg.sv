@@ -23,7 +23,7 @@ package histogram_pkg;
     time_t      value;
   } sample_t;
 
-  // Bin b of a time has what is below 2^(FIRST + b), and not in a bin before; that of a depth what is below 2^b. The last has the rest.
+  // Bin b of a time has what is below 2^(FIRST + b) and in no bin before; that of a depth what is below 2^b. The last has the rest.
   localparam int unsigned FIRST = 8;
   localparam int unsigned TIME_BINS = 24;
   localparam int unsigned QUEUE_BINS = 8;
@@ -41,14 +41,14 @@ package histogram_pkg;
   } bin_t;
 
   function automatic bin_t bin_of(sample_t sample);
-    row_t bits;   // that the value has
-    row_t lowest, first, last;
-    bits = '0;
-    for (int unsigned i = 0; i < TIME_W; i++) if (sample.value[i]) bits = row_t'(i + 1);
-    lowest = sample.histogram == QUEUE ? '0 : row_t'(FIRST);
-    first  = sample.histogram == QUEUE ? QUEUE_ROW : sample.histogram == RUN ? RUN_ROW : LATENCY_ROW;
-    last   = sample.histogram == QUEUE ? row_t'(QUEUE_BINS - 1) : row_t'(TIME_BINS - 1);
-    bits   = bits <= lowest ? '0 : bits - lowest;
+    logic [TIME_W-FIRST-1:0] value;   // from where the bins begin
+    row_t bits;                       // that it has
+    row_t last, first;
+    value = sample.histogram == QUEUE ? ($bits(value))'(sample.value[DEPTH_W-1:0]) : sample.value[TIME_W-1:FIRST];
+    last  = sample.histogram == QUEUE ? row_t'(QUEUE_BINS - 1) : row_t'(TIME_BINS - 1);
+    first = sample.histogram == QUEUE ? QUEUE_ROW : sample.histogram == RUN ? RUN_ROW : LATENCY_ROW;
+    bits  = '0;
+    for (int unsigned i = 0; i < $bits(value); i++) if (value[i]) bits = row_t'(i + 1);
     return '{row: first + (bits > last ? last : bits), socket: sample.socket};
   endfunction
 endpackage

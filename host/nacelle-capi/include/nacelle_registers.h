@@ -487,8 +487,10 @@
 #define NACELLE_HISTOGRAMS_STATUS 0x020u /* r: Whether what is read counts from one begin. */
 #define NACELLE_HISTOGRAMS_STATUS_CLEARING_SHIFT 0 /* Bins are being set to 0, which takes 1024 cycles: what ends meanwhile is in none. */
 #define NACELLE_HISTOGRAMS_STATUS_CLEARING_MASK 0x00000001u
-#define NACELLE_HISTOGRAMS_STATUS_CLEARS_SHIFT 16 /* How often they were since reset, modulo 2^16. */
-#define NACELLE_HISTOGRAMS_STATUS_CLEARS_MASK 0xffff0000u
+#define NACELLE_HISTOGRAMS_STATUS_LOST_SHIFT 8 /* Calls that are not in LATENCY or RUN because their socket ended another one a few cycles later; no more than 255. */
+#define NACELLE_HISTOGRAMS_STATUS_LOST_MASK 0x0000ff00u
+#define NACELLE_HISTOGRAMS_STATUS_CLEARS_SHIFT 16 /* How often they were since reset, modulo 2^8. */
+#define NACELLE_HISTOGRAMS_STATUS_CLEARS_MASK 0x00ff0000u
 #define NACELLE_HISTOGRAMS_RUNNING 0x024u /* r: Bit s: socket s has a call. */
 #define NACELLE_HISTOGRAMS_SINCE 0x040u /* r: When its call got socket s, in units of 256 cycles, modulo 2^32. Undefined before the first one. */
 #define NACELLE_HISTOGRAMS_SINCE_WORDS 16u

@@ -26,6 +26,9 @@ fn bin_of(value: u64, first: u32, bins: usize) -> usize {
     (bits.saturating_sub(first) as usize).min(bins - 1)
 }
 
+/// A sum: its halves, and where it is.
+type Sum = (&'static Register, &'static Register, fn(&Socket) -> u64);
+
 /// Values in bins.
 struct Bins<const N: usize> {
     counts: [u32; N],
@@ -63,7 +66,7 @@ struct Socket {
 #[derive(Default)]
 pub(super) struct Histograms {
     sockets: [Socket; MAX_SOCKETS as usize],
-    clears: u16,
+    clears: u8,
 }
 
 /// The function of a call that waits or runs.
@@ -156,7 +159,7 @@ impl Histograms {
             let (socket, bin) = of(word);
             return Some(socket.queue.counts[bin]);
         }
-        let sums: [(&Register, &Register, fn(&Socket) -> u64); 3] = [
+        let sums: [Sum; 3] = [
             (&map::LATENCY_SUM_LO, &map::LATENCY_SUM_HI, |socket| socket.latency.sum),
             (&map::RUN_SUM_LO, &map::RUN_SUM_HI, |socket| socket.run.sum),
             (&map::QUEUE_SUM_LO, &map::QUEUE_SUM_HI, |socket| socket.queue.sum),

@@ -226,9 +226,9 @@ impl Workers {
         None
     }
 
-    /// Gives calls to free threads. A call that no thread will ever be free for has a result at once.
+    /// Gives the next call to a free thread. A call that no thread will ever be free for has a result at once.
     fn dispatch(&mut self, now: Instant) -> Option<Notice> {
-        while !self.waiting.is_empty() {
+        if !self.waiting.is_empty() {
             let in_time = self.in_time();
             let all = self.running.len() + self.idle.len();
             if in_time < self.limits.workers

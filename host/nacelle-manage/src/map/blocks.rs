@@ -1155,10 +1155,12 @@ pub mod histograms {
     pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x1c, count: None, mode: Mode::Write, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_CLEAR], doc: "A bit that is written as 1 acts once." };
     /// `STATUS.clearing`: Bins are being set to 0, which takes 1024 cycles: what ends meanwhile is in none.
     pub const STATUS_CLEARING: Field = Field { name: "clearing", low: 0, width: 1, doc: "Bins are being set to 0, which takes 1024 cycles: what ends meanwhile is in none." };
-    /// `STATUS.clears`: How often they were since reset, modulo 2^16.
-    pub const STATUS_CLEARS: Field = Field { name: "clears", low: 16, width: 16, doc: "How often they were since reset, modulo 2^16." };
+    /// `STATUS.lost`: Calls that are not in LATENCY or RUN because their socket ended another one a few cycles later; no more than 255.
+    pub const STATUS_LOST: Field = Field { name: "lost", low: 8, width: 8, doc: "Calls that are not in LATENCY or RUN because their socket ended another one a few cycles later; no more than 255." };
+    /// `STATUS.clears`: How often they were since reset, modulo 2^8.
+    pub const STATUS_CLEARS: Field = Field { name: "clears", low: 16, width: 8, doc: "How often they were since reset, modulo 2^8." };
     /// Whether what is read counts from one begin.
-    pub const STATUS: Register = Register { name: "STATUS", offset: 0x20, count: None, mode: Mode::Read, mask: 0xffff0001, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_CLEARING, STATUS_CLEARS], doc: "Whether what is read counts from one begin." };
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x20, count: None, mode: Mode::Read, mask: 0xffff01, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_CLEARING, STATUS_LOST, STATUS_CLEARS], doc: "Whether what is read counts from one begin." };
     /// Bit s: socket s has a call.
     pub const RUNNING: Register = Register { name: "RUNNING", offset: 0x24, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bit s: socket s has a call." };
     /// When its call got socket s, in units of 256 cycles, modulo 2^32. Undefined before the first one.
