@@ -106,7 +106,12 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
     assert taken == writable - set(control.values())
     assert written(running, control["traffic.CONTROL"], 2) and written(running, control["management.COMMAND"], 0)
     assert not any(written(running, at, 1) for name, at in control.items() if name.isdecimal())
-    changing = {address("management.STATUS"), address("management.COMMAND"), address("event_log.NOW_LO"), address("histograms.NOW_LO")}
+    changing = {
+        address("management.STATUS"),
+        address("management.COMMAND"),
+        address("event_log.NOW_LO"),
+        address("histograms.NOW_LO"),
+    }
     for at, value in read.items():
         if at not in changing and not words[at]["group"]:
             assert running.read(at) == value, f"{at:#x}: {words[at]['name']}"

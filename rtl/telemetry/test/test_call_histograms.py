@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""call_histograms: every call is in one bin of each histogram and in its sums, whenever others end, registers are read or time jumps."""
+"""call_histograms: every call is in one bin of each histogram and in its sums, whatever else ends, is read or jumps."""
 
 from __future__ import annotations
 
@@ -163,7 +163,13 @@ async def calls_are_counted(dut) -> None:
             assert await bench.read(at(array) + 4 * (PLACES * number + socket)) <= bench.counts[array, number, socket]
 
     reader = cocotb.start_soon(reads())
-    for load, longest, jumps, gate in ((0.02, 400, 0, False), (1, 25, 0, False), (1, 25, 0, True), (0.1, 100, 0.01, False), (1, 2000, 0, True)):
+    for load, longest, jumps, gate in (
+        (0.02, 400, 0, False),
+        (1, 25, 0, False),
+        (1, 25, 0, True),
+        (0.1, 100, 0.01, False),
+        (1, 2000, 0, True),
+    ):
         bench.load, bench.longest, bench.jumps, bench.gate, bench.quiet = load, longest, jumps, gate, False
         await wait_cycles(dut, 6000)
         await bench.end()
