@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axil_access: one access at a time with one response each, by the rules of AXI4-Lite, whatever the master stalls; nothing in reset."""
+"""axil_access: one access at a time, one response each, by the rules of AXI4-Lite, whatever the master stalls; none in reset."""
 
 from __future__ import annotations
 
