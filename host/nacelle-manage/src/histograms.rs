@@ -173,8 +173,7 @@ impl Histograms {
         let mut next = move || words.next().unwrap_or_default();
         let mut times = Times { clears: map::STATUS_CLEARS.of(next()), ..Times::default() };
         for _ in 0..self.sockets {
-            let mut histogram =
-                |bins, first| Histogram { counts: (0..bins).map(|_| next()).collect(), sum: 0, first };
+            let mut histogram = |bins, first| Histogram { counts: (0..bins).map(|_| next()).collect(), sum: 0, first };
             let latency = histogram(self.bins, self.first);
             let run = histogram(self.bins, self.first);
             let queue = histogram(QUEUE_BINS, 0);

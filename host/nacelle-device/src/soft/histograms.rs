@@ -5,8 +5,8 @@
 use nacelle_manage::histograms::{MAX_SOCKETS, NOW_BITS, QUEUE_BINS, SINCE_SHIFT, SUM_BITS, TIME_BINS};
 use nacelle_manage::map::{Register, histograms as map};
 
-use super::{Clock, SoftEngine};
 use super::session::At;
+use super::{Clock, SoftEngine};
 
 /// Nanoseconds of a cycle.
 const CYCLE: u64 = 10;
@@ -215,7 +215,9 @@ mod tests {
 
     #[test]
     fn bins_are_those_of_the_rtl() {
-        for (value, bin) in [(0, 0), (255, 0), (256, 1), (511, 1), (512, 2), ((1 << 30) - 1, 22), (1 << 30, 23), (u64::MAX, 23)] {
+        for (value, bin) in
+            [(0, 0), (255, 0), (256, 1), (511, 1), (512, 2), ((1 << 30) - 1, 22), (1 << 30, 23), (u64::MAX, 23)]
+        {
             assert_eq!(bin_of(value, FIRST, 24), bin, "{value}");
         }
         for (value, bin) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (63, 6), (64, 7), (1000, 7)] {
@@ -232,7 +234,10 @@ mod tests {
         all.begin(&mut first, 2000);
         all.end(second, 2100);
         all.begin(&mut third, 3000);
-        assert_eq!((word(&all, &map::RUNNING, 0), word(&all, &map::SINCE, 1)), (2, (1_000_000 - 998_000 - 997_000i64 >> 8) as u32));
+        assert_eq!(
+            (word(&all, &map::RUNNING, 0), word(&all, &map::SINCE, 1)),
+            (2, (1_000_000 - 998_000 - 997_000i64 >> 8) as u32)
+        );
         all.end(first, 2000 + 300);
         all.end(third, 5000);
         let queue: Vec<u32> = (0..3).map(|bin| word(&all, &map::QUEUE, bin * MAX_SOCKETS + 1)).collect();
