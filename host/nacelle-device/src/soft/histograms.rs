@@ -236,7 +236,7 @@ mod tests {
         all.begin(&mut third, 3000);
         assert_eq!(
             (word(&all, &map::RUNNING, 0), word(&all, &map::SINCE, 1)),
-            (2, (1_000_000 - 998_000 - 997_000i64 >> 8) as u32)
+            (2, ((1_000_000 - 998_000 - 997_000_i64) >> 8) as u32)
         );
         all.end(first, 2000 + 300);
         all.end(third, 5000);
