@@ -101,6 +101,56 @@ def test_both_devices_are_scraped(devices: Wire) -> None:
     assert found['nacelle_calls_waiting{device="soft0"}'] == 0
 
 
+def test_histograms_have_each_call_once(devices: Wire) -> None:
+    """In both devices, in seconds of their own time; what is in a bucket is in those above it."""
+    for _ in range(4):
+        for address in (ADDRESS, SOFT_ADDRESS):
+            assert devices.run("run", "increment", "--device", address, "x", "-o", "y").returncode == 0
+    text = Exporter(devices).text()
+    check(text)
+    found = samples(text)
+    for device in ("rtl0", "soft0"):
+        socket = f'device="{device}",socket="0"'
+        for metric in ("nacelle_call_latency_seconds", "nacelle_call_run_seconds", "nacelle_socket_queue_calls"):
+            assert f"# TYPE {metric} histogram" in text.splitlines()
+            below = [value for name, value in found.items() if name.startswith(f"{metric}_bucket{{{socket},")]
+            assert below == sorted(below) and below[-1] == found[f"{metric}_count{{{socket}}}"] == 5, metric
+            assert f'{metric}_bucket{{{socket},le="+Inf"}}' in found
+        latency, run = (found[f"nacelle_call_{name}_seconds_sum{{{socket}}}"] for name in ("latency", "run"))
+        assert 0 < run <= latency < 1
+        assert found[f"nacelle_socket_busy_seconds_total{{{socket}}}"] == pytest.approx(run)
+        assert found[f'nacelle_socket_queue_calls_bucket{{{socket},le="0"}}'] == 5, "each call was alone"
+        assert found[f'nacelle_time_seconds_total{{device="{device}"}}'] > latency
+        assert found[f'nacelle_call_run_seconds_count{{device="{device}",socket="1"}}'] == 0
+    # What the socket itself has counted lies within.
+    jobs, cycles = (row["value"] for row in devices.json("config", "get", "rtl0", "socket0.JOBS", "socket0.LAST_CYCLES"))
+    assert jobs == 5 and found['nacelle_call_run_seconds_sum{device="rtl0",socket="0"}'] * 250e6 >= cycles
+
+
+def test_sockets_in_top(devices: Wire) -> None:
+    """What has come before the interval does not count, what comes in it does, and only in its socket."""
+    tops = [devices.start("--json", "top", name, "--once", "--interval", "5") for name in ("rtl0", "soft0")]
+    time.sleep(2)
+    for address in (ADDRESS, SOFT_ADDRESS):
+        assert devices.run("run", "increment", "--device", address, "x", "-o", "y").returncode == 0
+    for top in tops:
+        sockets = json.loads(top.communicate(timeout=60)[0])["sockets"]
+        assert [socket["calls"] for socket in sockets] == [1] + [0] * (len(sockets) - 1), sockets
+        used, other = sockets[:2]
+        assert 0 < used["run_p50"] <= used["latency_below"] and 0 < used["utilisation"] < 1 and used["queue_mean"] == 0
+        assert other["latency_p50"] is None and other["utilisation"] == 0 and other["queue_mean"] is None
+    shown = devices.run("top", "rtl0", "--once", "--interval", "0.2").stdout
+    assert "LATENCY P50" in shown and "BUSY" in shown
+
+
+def test_a_clear_is_seen(devices: Wire) -> None:
+    for name in ("rtl0", "soft0"):
+        assert devices.run("config", "set", name, "histograms.COMMAND", "1").returncode == 0
+        metric = f'nacelle_call_run_seconds_count{{device="{name}",socket="0"}}'
+        assert samples(devices.run("export", "--once", name).stdout)[metric] == 0
+        assert devices.json("config", "get", name, "histograms.STATUS.clears")[0]["value"] == 1
+
+
 def test_a_dead_device_does_not_stop_the_others(devices: Wire) -> None:
     exporter = Exporter(devices, "--timeout", "3", "rtl0", SOFT_ADDRESS, "gone")
     found = samples(exporter.text())

@@ -134,9 +134,12 @@ def test_config_by_way_of_the_network(wire: Wire, namespace: list[str], kind: st
     # Without a token: what is public.
     blocks = good("blocks", ADDRESS)
     names = [line.split()[0] for line in blocks.splitlines()[1:5]]
-    assert names == (["device", "admission", "event_log"] if kind == "soft" else ["device", "management", "admission", "event_log"])
+    assert names == (
+        ["device", "admission", "event_log", "histograms"] if kind == "soft" else ["device", "management", "admission", "event_log"]
+    )
     assert good("get", f"{ADDRESS}:50001", "QPS").split()[-2:] == ["0x100", "256"]
     bad(4, "register 0x00040 cannot be read without a token", "get", ADDRESS, "KEEPALIVE_MS")
+    bad(4, "register 0x05024 cannot be read without a token", "get", ADDRESS, "histograms.RUNNING")
     bad(4, "register 0x00040 cannot be written without a token", "set", ADDRESS, "KEEPALIVE_MS", "5")
     # With it: as by the local bus, but for what is its alone.
     assert good("get", ADDRESS, "KEEPALIVE_MS", *with_token).split()[-1] == ("5000" if kind == "soft" else "30000")

@@ -257,17 +257,19 @@ def test_registers_by_name(wire: Wire) -> None:
         "admission",
         "event_log",
         "trace",
+        "histograms",
         "socket0",
         "socket1",
         "socket2",
         "traffic",
     ]
-    assert [(block["type"], block["address"]) for block in blocks[:5]] == [
+    assert [(block["type"], block["address"]) for block in blocks[:6]] == [
         ("NACL", 0),
         ("MGMT", 0x1000),
         ("ADMN", 0x2000),
         ("ELOG", 0x3000),
         ("TRAC", 0x4000),
+        ("HIST", 0x5000),
     ]
 
     def get(*names: str) -> list[int]:
@@ -299,7 +301,7 @@ def test_registers_by_name(wire: Wire) -> None:
         (("set", "own", "PREFIX_LEN", "64"), "64 does not fit PREFIX_LEN"),
         (("set", "own", "IP", "1"), "did not take 1 for IP"),
         (("get", "own", "NONE"), "no register NONE"),
-        (("get", "own", "socket.JOBS"), "it has device, management, admission, event_log, trace, socket0"),
+        (("get", "own", "socket.JOBS"), "it has device, management, admission, event_log, trace, histograms, socket0"),
         (("list", "own", "socket9"), "no block socket9"),
         (("get", "own", "0x7fffc"), "0x7fffc"),
         (("set", "own", "KEEPALIVE_MS", "many"), "many"),
@@ -311,7 +313,7 @@ def test_registers_by_name(wire: Wire) -> None:
 
 def test_the_software_device_has_those_registers_that_mean_something_there(wire: Wire) -> None:
     wire.device("--soft", "--name", "own", "--memory", "64", "--kernel-time", "1234")
-    assert [block["name"] for block in wire.json("config", "blocks", "own")] == ["device", "admission", "event_log"]
+    assert [block["name"] for block in wire.json("config", "blocks", "own")] == ["device", "admission", "event_log", "histograms"]
     names = ("IP", "PREFIX_LEN", "DRAM_BYTES_LO", "KERNEL_TIMEOUT_MS", "RPG_AI_RATE", "DATA_W")
     found = [row["value"] for row in wire.json("config", "get", "own", *names)]
     assert found == [0x0A4D0002, 16, 64 << 20, 1234, 40, 0]

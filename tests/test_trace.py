@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -74,6 +75,26 @@ def tshark(file: Path, *fields: str) -> list[list[str]]:
     return [line.split("|") for line in text.splitlines()]
 
 
+def statistics(file: Path) -> dict[int, tuple[int, int]]:
+    """What the file says of each interface by an Interface Statistics Block: frames received, and of these dropped by the capture
+    (draft-ietf-opsawg-pcapng, 4.6)."""
+    data, at, found = file.read_bytes(), 0, {}
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        if kind == 5:
+            (interface,) = struct.unpack_from("<I", data, at + 8)
+            options, option = {}, at + 20
+            while option < at + length - 4:
+                code, size = struct.unpack_from("<HH", data, option)
+                options[code] = int.from_bytes(data[option + 4 : option + 4 + size], "little")
+                option += 4 + size + -size % 4
+            assert interface not in found, "one for each interface"
+            found[interface] = (options[4], options[5])
+        assert struct.unpack_from("<I", data, at + length - 4) == (length,)
+        at += length
+    return found
+
+
 def test_a_connection_is_recorded(device: Wire) -> None:
     """The frames of the device's own capture, in the same order, whole; in the file of the trace they are named rx and tx."""
     capture = device.start("capture", "--device", "own", "-o", "wire.pcapng")
@@ -136,7 +157,7 @@ def test_there_is_only_so_much_room(device: Wire) -> None:
     """What has no room is counted; a ring keeps the newest; nothing is held up."""
     before = device.counters()
     for ring in ([], ["--ring"]):
-        trace = begin(device, "--snap", "2000", *ring)
+        trace = begin(device, "--snap", "2000", "-o", "room.pcapng", *ring)
         assert device.run("ping", "own", "--count", "40", "--size", "1400", "--interval", "0.01").returncode == 0
         trace.send_signal(signal.SIGINT)
         told = result(trace)
@@ -144,6 +165,11 @@ def test_there_is_only_so_much_room(device: Wire) -> None:
         numbers = [frame["number"] for frame in told["frames"] if frame["direction"] == "rx"]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         assert (numbers[0] == 0) == (not ring)
+        there = [sum(frame["direction"] == name for frame in told["frames"]) for name in ("rx", "tx")]
+        passed = [recorded + missed for recorded, missed in zip(told["recorded"], told["missed"], strict=True)]
+        counted = statistics(device.folder / "room.pcapng")
+        assert counted == {i: (passed[i], passed[i] - there[i]) for i in range(2)}
+        assert counted[0][1] > 0, "frames that are not in the file"
     drops = {name: count for name, count in device.counters().items() if "_drop_" in name and count != before[name]}
     assert not drops
 

@@ -2,7 +2,8 @@
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
 // port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
-// the store of images (image_store) if there is one, one for each socket. Several masters share it. An access takes about 9 cycles; to a counter up to one round of its walker more. An access that
+// the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for each socket. Several
+// masters share it. An access takes about 9 cycles; to a counter up to one round of its walker more. An access that
 // no register has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;
@@ -28,6 +29,7 @@ module control_plane
     parameter bit              LOG = 1'b1,            // there is an event log; else event_no_log
     parameter bit              TRACE = 1'b1,          // there is a trace of frames
     parameter bit              STORE = 1'b0,          // there is a store of images
+    parameter bit              HISTOGRAMS = 1'b1,     // there are histograms of calls
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -43,6 +45,7 @@ module control_plane
     axil_if.master          admission,            // 12 bits of address
     axil_if.master          trace,                // 12 bits of address
     axil_if.master          images,               // 12 bits of address
+    axil_if.master          histograms,           // 12 bits of address
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
     output logic [63:0]     device_id,
@@ -81,12 +84,13 @@ module control_plane
     output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 5 + 32'(STORE);
+  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE);
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam int unsigned EVENT_LOG = SOCKETS + 3;
   localparam int unsigned TRACE_SLAVE = SOCKETS + 4;
-  localparam int unsigned IMAGES_SLAVE = SOCKETS + 5;
+  localparam int unsigned HISTOGRAMS_SLAVE = SOCKETS + 5;
+  localparam int unsigned IMAGES_SLAVE = SOCKETS + 6;
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
@@ -105,6 +109,7 @@ module control_plane
     p[ADMISSION] = ADMISSION_PAGE;
     p[EVENT_LOG] = EVENT_LOG_PAGE;
     p[TRACE_SLAVE] = TRACE_PAGE;
+    p[HISTOGRAMS_SLAVE] = HISTOGRAMS_PAGE;
     if (STORE) p[SLAVES-1] = IMAGES_PAGE;
     return p;
   endfunction
@@ -127,6 +132,7 @@ module control_plane
   axil_wires to_management (.in(slave[MANAGEMENT]), .out(management));
   axil_wires to_admission (.in(slave[ADMISSION]), .out(admission));
   axil_wires to_trace (.in(slave[TRACE_SLAVE]), .out(trace));
+  axil_wires to_histograms (.in(slave[HISTOGRAMS_SLAVE]), .out(histograms));
 
   if (STORE) begin : g_images
     axil_wires to_images (.in(slave[IMAGES_SLAVE]), .out(images));
@@ -224,7 +230,8 @@ module control_plane
       item: '{kind: reached != '0 ? LOG_ENABLED : LOG_DISABLED, a: reached != '0 ? reached : reached_q, b: '0}
   };
 
-  localparam logic [31:0] AFTER_LOG = {12'd0, TRACE ? TRACE_PAGE : STORE ? IMAGES_PAGE : SOCKET_PAGE, 12'd0};
+  localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : STORE ? IMAGES_PAGE : SOCKET_PAGE;
+  localparam logic [31:0] AFTER_LOG = {12'd0, TRACE ? TRACE_PAGE : AFTER_TRACE, 12'd0};
   if (LOG) begin : g_log
     event_log #(
         .SOURCES (LOG_SOURCES + 2),

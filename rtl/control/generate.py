@@ -3,8 +3,8 @@
 """Makes everything that follows from the description of the registers (*.rdl). Into build/generated:
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
-  management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, images_regs_pkg.sv,
-  socket_regs_pkg.sv                          addresses for decoders that are written by hand
+  management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, histograms_regs_pkg.sv,
+  images_regs_pkg.sv, socket_regs_pkg.sv      addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
   counters_pkg.sv                             all event structs as one, in the order of their counters
@@ -208,11 +208,12 @@ def generate() -> list[Path]:
         "admission": read_block(ADMISSION, "admission_regs", "admission"),
         "event_log": read_block(HERE / "event_log.rdl", "event_log_regs", "event_log"),
         "trace": read_block(TELEMETRY / "trace.rdl", "trace_regs", "trace"),
+        "histograms": read_block(TELEMETRY / "histograms.rdl", "histograms_regs", "histograms"),
         "images": read_block(IMAGES, "images_regs", "images"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "event_log", "trace", "images", "socket"):
+    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "socket"):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()

@@ -33,6 +33,7 @@ module nacelle_shell
   import cci_map_pkg::SOCKET_PAGE;
   import cci_map_pkg::IMAGES_PAGE;
   import images_pkg::*;
+  import cci_map_pkg::HISTOGRAMS_PAGE;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
     parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
@@ -89,6 +90,7 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) admission_bus ();
   axil_if #(.ADDR_W(12)) trace_bus ();
   axil_if #(.ADDR_W(12)) images_bus ();
+  axil_if #(.ADDR_W(12)) histograms_bus ();
   localparam int unsigned BUSES = 2;             // the one from outside, the services
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
@@ -128,6 +130,7 @@ module nacelle_shell
       .LOG       (EVENT_LOG),
       .TRACE     (TRACE_ROWS != 0),
       .STORE     (IMAGE_SLOTS != 0),
+      .HISTOGRAMS(HISTOGRAMS),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -143,6 +146,7 @@ module nacelle_shell
       .admission(admission_bus),
       .trace(trace_bus),
       .images(images_bus),
+      .histograms(histograms_bus),
       .chip_id,
       .enable,
       .mac,
@@ -214,6 +218,8 @@ module nacelle_shell
       .idle(admission_idle)
   );
 
+  localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : SOCKET_PAGE;
+
   // ---- trace of frames: it sees what the MAC sees, also before the device is enabled ----
 
   logic trace_idle;
@@ -237,7 +243,7 @@ module nacelle_shell
         .ROWS    (TRACE_ROWS),
         .FRAMES  (TRACE_FRAMES),
         .TICKS_HZ(CLOCK_HZ),
-        .NEXT    ({12'd0, IMAGE_SLOTS != 0 ? IMAGES_PAGE : SOCKET_PAGE, 12'd0})
+        .NEXT    ({12'd0, HISTOGRAMS ? HISTOGRAMS_PAGE : AFTER_HISTOGRAMS, 12'd0})
     ) trace (
         .clk,
         .rst,
@@ -630,7 +636,8 @@ module nacelle_shell
   logic [SOCKETS-1:0] cancel;
   function_set_t [SOCKETS-1:0] functions;
   held_t [SOCKETS-1:0] held;
-  logic [SOCKETS-1:0] paused;
+  logic [SOCKETS-1:0] paused, calls_running;
+  call_progress_t calls_progress;
   logic [SOCKETS-1:0] socket_idle;
   logic [MEMORIES-1:0] others_write;
 
@@ -674,6 +681,8 @@ module nacelle_shell
       .done,
       .close(client_close[RPC_CLIENT]),
       .events(rpc_events),
+      .running(calls_running),
+      .progress(calls_progress),
       .idle(rpc_idle)
   );
 
@@ -725,6 +734,33 @@ module nacelle_shell
     end
     wire unused = &{1'b0, used, record_slot, record_at, images_bus.awaddr, images_bus.awvalid, images_bus.wdata, images_bus.wstrb, images_bus.wvalid,
                     images_bus.bready, images_bus.araddr, images_bus.arvalid, images_bus.rready};
+  end
+
+  // ---- histograms of calls: they can be read, and are 0, also before the device is enabled ----
+
+  logic histograms_idle;
+  if (HISTOGRAMS) begin : g_histograms
+    call_histograms #(
+        .SOCKETS (SOCKETS),
+        .QPS     (QPS),
+        .CONTEXTS(CONTEXTS),
+        .CLOCK_HZ(CLOCK_HZ),
+        .NEXT    ({12'd0, AFTER_HISTOGRAMS, 12'd0})
+    ) histograms (
+        .clk,
+        .rst,
+        .now(48'(now_q)),
+        .progress(calls_progress),
+        .running(calls_running),
+        .bus(histograms_bus),
+        .idle(histograms_idle)
+    );
+  end else begin : g_no_histograms
+    axil_access nobody (
+        .clk, .rst, .bus(histograms_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(histograms_idle)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, calls_running, calls_progress};
   end
 
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();
@@ -906,5 +942,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && trace_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

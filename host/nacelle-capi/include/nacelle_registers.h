@@ -462,9 +462,60 @@
 #define NACELLE_TRACE_WORDS 0x800u /* r: Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0. */
 #define NACELLE_TRACE_WORDS_WORDS 512u
 
+/* ---- Histograms ---- */
+
+#define NACELLE_HISTOGRAMS_BASE 0x05000u
+#define NACELLE_HISTOGRAMS_BLOCK_TYPE 0x48495354u /* HIST */
+#define NACELLE_HISTOGRAMS_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_HISTOGRAMS_TYPE 0x000u /* r: 0x48495354, "HIST": the histograms. */
+#define NACELLE_HISTOGRAMS_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_HISTOGRAMS_NEXT 0x008u /* r: Byte address of the next block. */
+#define NACELLE_HISTOGRAMS_CLOCK_HZ 0x00cu /* r: Cycles of a second: the unit of all times. */
+#define NACELLE_HISTOGRAMS_NOW_LO 0x010u /* r: Cycles since reset, modulo 2^48: the lower 32 bits. */
+#define NACELLE_HISTOGRAMS_NOW_HI 0x014u /* r: Likewise, the upper 16 bits. */
+#define NACELLE_HISTOGRAMS_SHAPE 0x018u /* r: What the arrays have. */
+#define NACELLE_HISTOGRAMS_SHAPE_BINS_SHIFT 0 /* Bins of a time. */
+#define NACELLE_HISTOGRAMS_SHAPE_BINS_MASK 0x000000ffu
+#define NACELLE_HISTOGRAMS_SHAPE_SOCKETS_SHIFT 8 /* Sockets that there are: the words of others are 0. */
+#define NACELLE_HISTOGRAMS_SHAPE_SOCKETS_MASK 0x0000ff00u
+#define NACELLE_HISTOGRAMS_SHAPE_FIRST_SHIFT 16 /* Bin b of a time has what is below 2^(first + b) cycles and in no bin before; the last has the rest. */
+#define NACELLE_HISTOGRAMS_SHAPE_FIRST_MASK 0x00ff0000u
+#define NACELLE_HISTOGRAMS_COMMAND 0x01cu /* w: A bit that is written as 1 acts once. */
+#define NACELLE_HISTOGRAMS_COMMAND_CLEAR_SHIFT 0 /* Set every bin and every sum to 0. */
+#define NACELLE_HISTOGRAMS_COMMAND_CLEAR_MASK 0x00000001u
+#define NACELLE_HISTOGRAMS_STATUS 0x020u /* r: Whether what is read counts from one begin. */
+#define NACELLE_HISTOGRAMS_STATUS_CLEARING_SHIFT 0 /* Bins are being set to 0, which takes 1024 cycles: what ends meanwhile is in none. */
+#define NACELLE_HISTOGRAMS_STATUS_CLEARING_MASK 0x00000001u
+#define NACELLE_HISTOGRAMS_STATUS_LOST_SHIFT 8 /* Calls that are not in LATENCY or RUN because their socket ended another one a few cycles later; no more than 255. */
+#define NACELLE_HISTOGRAMS_STATUS_LOST_MASK 0x0000ff00u
+#define NACELLE_HISTOGRAMS_STATUS_CLEARS_SHIFT 16 /* How often they were since reset, modulo 2^8. */
+#define NACELLE_HISTOGRAMS_STATUS_CLEARS_MASK 0x00ff0000u
+#define NACELLE_HISTOGRAMS_RUNNING 0x024u /* r: Bit s: socket s has a call. */
+#define NACELLE_HISTOGRAMS_SINCE 0x040u /* r: When its call got socket s, in units of 256 cycles, modulo 2^32. Undefined before the first one. */
+#define NACELLE_HISTOGRAMS_SINCE_WORDS 16u
+#define NACELLE_HISTOGRAMS_LATENCY_SUM_LO 0x080u /* r: Sum of what is in LATENCY, modulo 2^56: the lower 32 bits. */
+#define NACELLE_HISTOGRAMS_LATENCY_SUM_LO_WORDS 16u
+#define NACELLE_HISTOGRAMS_LATENCY_SUM_HI 0x0c0u /* r: Likewise, the upper 24 bits. */
+#define NACELLE_HISTOGRAMS_LATENCY_SUM_HI_WORDS 16u
+#define NACELLE_HISTOGRAMS_RUN_SUM_LO 0x100u /* r: Sum of what is in RUN, modulo 2^56: the lower 32 bits. */
+#define NACELLE_HISTOGRAMS_RUN_SUM_LO_WORDS 16u
+#define NACELLE_HISTOGRAMS_RUN_SUM_HI 0x140u /* r: Likewise, the upper 24 bits. */
+#define NACELLE_HISTOGRAMS_RUN_SUM_HI_WORDS 16u
+#define NACELLE_HISTOGRAMS_QUEUE_SUM_LO 0x180u /* r: Sum of what is in QUEUE, modulo 2^56: the lower 32 bits. */
+#define NACELLE_HISTOGRAMS_QUEUE_SUM_LO_WORDS 16u
+#define NACELLE_HISTOGRAMS_QUEUE_SUM_HI 0x1c0u /* r: Likewise, the upper 24 bits. */
+#define NACELLE_HISTOGRAMS_QUEUE_SUM_HI_WORDS 16u
+#define NACELLE_HISTOGRAMS_QUEUE 0x200u /* r: Calls that came, modulo 2^32, by the calls that the socket had then, waiting or running: bin b has what is below 2^b and in no bin before, the last of 8 the rest. */
+#define NACELLE_HISTOGRAMS_QUEUE_WORDS 128u
+#define NACELLE_HISTOGRAMS_LATENCY 0x400u /* r: Calls that ended, modulo 2^32, by the cycles from their arrival to their result. */
+#define NACELLE_HISTOGRAMS_LATENCY_WORDS 384u
+#define NACELLE_HISTOGRAMS_RUN 0xa00u /* r: Calls that ended, modulo 2^32, by the cycles that they had the socket. */
+#define NACELLE_HISTOGRAMS_RUN_WORDS 384u
+
 /* ---- Images ---- */
 
-#define NACELLE_IMAGES_BASE 0x05000u
+#define NACELLE_IMAGES_BASE 0x06000u
 #define NACELLE_IMAGES_BLOCK_TYPE 0x494d4753u /* IMGS */
 #define NACELLE_IMAGES_BLOCK_VERSION 0x00010000u
 

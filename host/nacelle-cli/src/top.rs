@@ -8,7 +8,6 @@ use std::io::IsTerminal;
 
 use crate::args::{Cli, TopArgs};
 use crate::failure::Failure;
-use crate::manage;
 use crate::output::{print, print_json, table};
 use sample::{Change, Sampler};
 
@@ -41,11 +40,16 @@ fn once(cli: &Cli, args: &TopArgs, sampler: &mut Sampler) -> Result<(), Failure>
             "seconds": change.seconds(),
             "counters": change.counters(),
             "queue_pairs": change.queue_pairs(),
+            "queue_pair_rates": change.rates(),
+            "sockets": change.sockets(),
         }))?;
     } else {
         print(&format!("{}: {}\n\n{}", sampler.title(), change.state(), table(&change.rows(), 1)))?;
+        if !change.sockets().is_empty() {
+            print(&format!("\n{}", table(&change.socket_rows(), 0)))?;
+        }
         if !change.queue_pairs().is_empty() {
-            print(&format!("\n{}", table(&manage::queue_pairs(change.queue_pairs()), 5)))?;
+            print(&format!("\n{}", table(&change.pair_rows(), 5)))?;
         }
     }
     match change.error() {

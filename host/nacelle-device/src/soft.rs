@@ -27,6 +27,7 @@ mod calls;
 mod config;
 mod description;
 mod event_log;
+mod histograms;
 mod holdings;
 mod lend;
 mod load;
@@ -45,6 +46,7 @@ mod workers;
 use admission::Admission;
 pub use config::SoftConfig;
 use event_log::EventLog;
+use histograms::Histograms;
 use holdings::Holdings;
 use lend::Orphaned;
 use load::Told;
@@ -76,6 +78,7 @@ pub struct SoftEngine {
     held: Holdings,
     admission: Admission,
     event_log: EventLog,
+    histograms: Box<Histograms>,
     /// Empty, for the regions of the next call: so a call allocates nothing.
     spare: Vec<Memory>,
     entered: VecDeque<Stamp>,
@@ -154,6 +157,7 @@ impl SoftEngine {
             held: Holdings::default(),
             admission: Admission::new(began),
             event_log: EventLog::default(),
+            histograms: Box::default(),
             spare: Vec::new(),
             entered: VecDeque::new(),
             counters: Counted::default(),

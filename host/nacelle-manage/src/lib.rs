@@ -7,6 +7,7 @@
 //! - [`admission`] says who may connect.
 //! - [`event_log`] says what has happened.
 //! - [`frame_trace`] has the frames that a device has recorded at its MAC.
+//! - [`histograms`] say how long calls take.
 //! - [`images`] has the files of images of kernels, and brings them into a device.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
@@ -25,6 +26,7 @@ mod error;
 pub mod event_log;
 mod frame;
 pub mod frame_trace;
+pub mod histograms;
 pub mod images;
 mod kernels;
 mod mailbox;

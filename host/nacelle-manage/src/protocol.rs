@@ -135,7 +135,7 @@ pub enum Reply<T> {
 pub struct Done {}
 
 /// What a device counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// Device time, in cycles.
     pub cycles: u64,

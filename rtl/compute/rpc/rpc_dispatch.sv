@@ -37,6 +37,7 @@ module rpc_dispatch
     output logic [SOCKETS-1:0] busy,       // a call waits or runs, or would have to wait
     output logic [SOCKETS-1:0] running,    // a call runs
     output waiting_count_t waiting,        // calls that wait
+    output call_progress_t progress,       // for telemetry; a cycle late
     stream_if.sink       done[SOCKETS],    // done_t; ignored if its tag is not the job's
     stream_if.source     result,           // outcome_t: of each call
     output logic         idle
@@ -63,6 +64,7 @@ module rpc_dispatch
   tag_t               tag_q;
   logic               odd_q;               // of `cancel`
   logic               cancelled_q, late_q;
+  socket_number_t     drop_at_q;           // the socket of a call that ends without a job
   logic               begun_q;             // the first region has been read
 
   stream_if #(.T(slot_t)) turn[SOCKETS] ();
@@ -291,6 +293,41 @@ module rpc_dispatch
     end
 
     always_ff @(posedge clk) if (!rst) assert (!beats.valid || beats.ready);
+  end
+
+  // ---- telemetry ----
+  function automatic socket_number_t number_of(logic [SOCKETS-1:0] one_hot);
+    socket_number_t at;
+    at = '0;
+    for (int unsigned i = 0; i < SOCKETS; i++) if (one_hot[i]) at |= socket_number_t'(i);
+    return at;
+  endfunction
+
+  logic [SOCKETS-1:0] ended;
+  for (genvar i = 0; i < SOCKETS; i++) begin : g_ended
+    assign ended[i] = outcome[i].valid && outcome[i].ready;
+  end
+  socket_number_t named_at;
+  always_comb begin
+    named_at = '0;
+    for (int unsigned c = 0; c < CONTEXTS; c++) if (named[c]) named_at |= sockets[c];
+  end
+  always_ff @(posedge clk) begin
+    if (starts) drop_at_q <= number_of(starting);
+    else if (state_q == CANCEL) drop_at_q <= named_at;
+    progress <= '{
+        arrives: call.valid,
+        arrives_at: call.data.socket,
+        arriving: call.data.of,
+        begins: starts,
+        begins_at: number_of(starting),
+        beginning: start,
+        ends: ended != '0,
+        ends_at: number_of(ended),
+        leaves: state_q == DROP && outcome[SOCKETS].ready,
+        leaves_at: drop_at_q
+    };
+    if (rst) progress <= '0;
   end
 
   // ---- results ----

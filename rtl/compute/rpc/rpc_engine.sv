@@ -62,6 +62,8 @@ module rpc_engine
     stream_if.sink      done[SOCKETS],    // done_t: every job ends with one within a bounded time (guaranteed by the socket)
     stream_if.source    close,            // qpn_t: the connection has failed, CONN_CLOSED is expected
     output rpc_events_t events,
+    output logic [SOCKETS-1:0] running,   // sockets that have a call
+    output call_progress_t progress,      // what happens to calls, for telemetry
     output logic        idle              // running jobs of sockets are not included
 );
   if (MAX_REGIONS > SQ_DEPTH || MAX_REGIONS < 2) begin : g_bad_regions
@@ -118,7 +120,6 @@ module rpc_engine
   description_t description;
   logic         published;
   load_t        load;
-  logic [SOCKETS-1:0] running;
   waiting_count_t     waiting_calls;
   logic [SOCKETS-1:0] busy;
 
@@ -268,7 +269,7 @@ module rpc_engine
   rpc_dispatch #(.QPS(QPS), .CONTEXTS(CONTEXTS), .SOCKETS(SOCKETS), .MAX_REGIONS(MAX_REGIONS), .LONG_SET_UP(LONG_SET_UP)) dispatch (
       .clk, .rst, .closing, .asked(asked[0]), .gone(gone[0]), .call, .cancel(cancelling), .refusal,
       .view_read(view_read[DISPATCH]), .view_valid(view_valid[DISPATCH]), .view,
-      .job, .window, .paused, .abort(cancel), .busy, .running, .waiting(waiting_calls), .done, .result(outcome), .idle(dispatch_idle)
+      .job, .window, .paused, .abort(cancel), .busy, .running, .waiting(waiting_calls), .progress, .done, .result(outcome), .idle(dispatch_idle)
   );
 
   rpc_answer #(.LONG_SET_UP(LONG_SET_UP), .LONGEST_W(LONGEST_W)) answer_unit (

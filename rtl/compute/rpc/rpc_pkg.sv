@@ -162,6 +162,21 @@ package rpc_pkg;
     logic [63:0] calls;                               // since reset
   } load_t;
 
+  // What happens to calls in a cycle, for telemetry: one comes, one gets its socket, one ends with its job, one ends without.
+  typedef logic [3:0] socket_number_t;
+  typedef struct packed {
+    logic           arrives;
+    socket_number_t arrives_at;
+    context_t       arriving;
+    logic           begins;
+    socket_number_t begins_at;
+    context_t       beginning;
+    logic           ends;
+    socket_number_t ends_at;
+    logic           leaves;
+    socket_number_t leaves_at;
+  } call_progress_t;
+
   typedef logic [$bits(context_t):0] waiting_count_t; // calls that wait for a socket: up to one of every context
 
   // ---- between the units ----

@@ -468,6 +468,7 @@ def test_control_plane() -> None:
             "admission": AxilMaster(12),
             "trace": AxilMaster(12),
             "images": AxilMaster(12),
+            "histograms": AxilMaster(12),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
             "memory_per_caller": Plain("output", "logic [29:0]"),

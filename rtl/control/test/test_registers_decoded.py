@@ -14,6 +14,7 @@ DECODERS = {
     "admission": ["roce/admission/roce_admission_registers.sv"],
     "event_log": ["control/event_log_registers.sv"],
     "trace": ["telemetry/frame_trace_registers.sv"],
+    "histograms": ["telemetry/call_histograms_registers.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],
 }

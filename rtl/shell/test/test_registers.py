@@ -72,7 +72,7 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
         assert answered(device, 0) == int.from_bytes(b"NACL", "big") and device.read(8) == address("management.TYPE")
         assert answered(device, address("management.TYPE")) is None, "it lives from when the device is enabled"
         configure(device)
-        expected = [(0, "NACL"), (0x1000, "MGMT"), (0x2000, "ADMN"), (0x3000, "ELOG"), (0x4000, "TRAC")]
+        expected = [(0, "NACL"), (0x1000, "MGMT"), (0x2000, "ADMN"), (0x3000, "ELOG"), (0x4000, "TRAC"), (0x5000, "HIST")]
         for i, socket in enumerate(named(name).sockets):
             expected.append((address("socket.TYPE", i), "SOCK"))
             kind = {"traffic": "TRAF", "hostile": "HOST"}.get(socket.kernel.name)
@@ -80,7 +80,7 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
                 expected.append((address("socket.TYPE", i) + KERNEL_AT, kind))
         found = chain(device)
         assert [(at, kind) for at, kind, _ in found] == expected
-        assert [version for _, _, version in found[:5]] == [1, *[1 << 16] * 4]
+        assert [version for _, _, version in found[:6]] == [1, *[1 << 16] * 5]
 
 
 def test_every_address_answers_as_described(running: SimDevice) -> None:
@@ -106,7 +106,12 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
     assert taken == writable - set(control.values())
     assert written(running, control["traffic.CONTROL"], 2) and written(running, control["management.COMMAND"], 0)
     assert not any(written(running, at, 1) for name, at in control.items() if name.isdecimal())
-    changing = {address("management.STATUS"), address("management.COMMAND"), address("event_log.NOW_LO")}
+    changing = {
+        address("management.STATUS"),
+        address("management.COMMAND"),
+        address("event_log.NOW_LO"),
+        address("histograms.NOW_LO"),
+    }
     for at, value in read.items():
         if at not in changing and not words[at]["group"]:
             assert running.read(at) == value, f"{at:#x}: {words[at]['name']}"

@@ -156,6 +156,7 @@ class Device:
     congestion_control: bool
     discovery: bool
     event_log: bool
+    histograms: bool  # of the calls of each socket
     memory_bytes: int
     memories: int  # each of memory_bytes
     calls_memory: int  # the one that callers' regions are in
@@ -418,6 +419,7 @@ def load(path: Path) -> Device:
         congestion_control=transport.take("congestion_control", bool, True),
         discovery=services.take("discovery", bool, True),
         event_log=telemetry.take("event_log", bool, True),
+        histograms=telemetry.take("histograms", bool, True),
         memory_bytes=memory.number("bytes", 1 << 16, 1 << MEMORY_STRIDE_W, power_of_two=True),
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),
         calls_memory=memory.number("of_calls", 0, MAX_MEMORIES - 1, default=0),

@@ -163,6 +163,7 @@ package device_pkg;
   localparam bit MANAGEMENT_PORT = 1'b{int(device.management_port)};      // software on the local bus controls queue pairs
   localparam bit DISCOVERY = 1'b{int(device.discovery)};            // mDNS and LLDP
   localparam bit EVENT_LOG = 1'b{int(device.event_log)};
+  localparam bit HISTOGRAMS = 1'b{int(device.histograms)};           // of the calls of each socket
 
   localparam int unsigned SOCKETS = {len(device.sockets)};
   localparam int unsigned IMAGES[SOCKETS] = '{{{", ".join(str(len(socket.images)) for socket in device.sockets)}}};

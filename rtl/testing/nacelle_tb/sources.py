@@ -23,6 +23,7 @@ _PACKAGES = [
     "memory/ecc_pkg.sv",
     "packet/packet_pkg.sv",
     "telemetry/trace_pkg.sv",
+    "telemetry/histogram_pkg.sv",
     "roce/roce_wire_pkg.sv",
     "roce/roce_events_pkg.sv",
     "roce/roce_pkg.sv",
@@ -57,6 +58,7 @@ _REGISTER_PACKAGES = [
     "event_log_regs_pkg.sv",
     "trace_regs_pkg.sv",
     "images_regs_pkg.sv",
+    "histograms_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

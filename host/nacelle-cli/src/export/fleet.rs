@@ -7,10 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nacelle_link::WireDir;
-use nacelle_manage::map::{Chain, ChainError, socket};
-use nacelle_manage::{
-    Control, Descriptor, DeviceKind, Error, KernelSocket, MemoryRegion, QueuePair, Registers, Stats, discover,
-};
+use nacelle_manage::histograms::{Histograms, Times};
+use nacelle_manage::map::{Chain, ChainError, Found, histograms, socket};
+use nacelle_manage::{Control, Descriptor, Error, KernelSocket, MemoryRegion, QueuePair, Registers, Stats, discover};
 
 use super::metrics;
 
@@ -43,8 +42,10 @@ pub(super) struct Seen {
     pub(super) pairs: Vec<QueuePair>,
     pub(super) regions: Vec<MemoryRegion>,
     pub(super) kernels: Vec<KernelSocket>,
-    /// By the number of the socket; of a device that has registers.
+    /// By the number of the socket; of a device that has registers of sockets.
     pub(super) sockets: Vec<Socket>,
+    /// What was measured of calls, and by which clock.
+    pub(super) times: Option<(Histograms, Times)>,
 }
 
 /// What the registers of a socket say.
@@ -104,10 +105,9 @@ impl Fleet {
         let mut control = Control::open(&self.wire, device)?;
         control.answer_by(deadline);
         let identity = control.info()?;
-        let sockets = match identity.kind {
-            DeviceKind::Rtl => sockets(&mut control)?,
-            DeviceKind::Soft => Vec::new(),
-        };
+        let blocks = blocks(&mut control)?;
+        let sockets = sockets(&mut control, &blocks)?;
+        let times = times(&mut control, &blocks)?;
         Ok(Seen {
             stats: control.stats()?,
             pairs: control.queue_pairs()?,
@@ -115,15 +115,26 @@ impl Fleet {
             kernels: control.kernels()?,
             identity,
             sockets,
+            times,
         })
     }
 }
 
-fn sockets(control: &mut Control) -> Result<Vec<Socket>, Error> {
-    let blocks = Chain::new(control).collect::<Result<Vec<_>, _>>().map_err(|error| match error {
+fn blocks(control: &mut Control) -> Result<Vec<Found>, Error> {
+    Chain::new(control).collect::<Result<Vec<_>, _>>().map_err(|error| match error {
         ChainError::Access { error, .. } => error,
         wrong => Error::Management { name: "device".into(), why: wrong.to_string() },
-    })?;
+    })
+}
+
+fn times(control: &mut Control, blocks: &[Found]) -> Result<Option<(Histograms, Times)>, Error> {
+    let is_it = |found: &&Found| found.block.is_some_and(|block| block.kind == histograms::BLOCK.kind);
+    let Some(found) = blocks.iter().find(is_it) else { return Ok(None) };
+    let histograms = Histograms::at(control, found.address)?;
+    Ok(Some((histograms, histograms.read(control)?)))
+}
+
+fn sockets(control: &mut Control, blocks: &[Found]) -> Result<Vec<Socket>, Error> {
     let sockets = blocks.iter().filter(|found| found.block.is_some_and(|block| block.kind == socket::BLOCK.kind));
     let registers = [socket::STATUS, socket::JOBS, socket::TIMEOUTS];
     let addresses: Vec<u32> = sockets.flat_map(|found| registers.map(|register| register.at(found.address))).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is told of a device, and how it is called.
 
+use nacelle_manage::histograms::{Histograms, Times};
 use nacelle_manage::map::device;
 use nacelle_manage::{Descriptor, KernelSocket, MemoryRegion, Owner, QueuePair, Stats};
 
@@ -40,7 +41,8 @@ fn tell(all: &mut Exposition, name: &str, seen: &Seen) -> prometheus::Result<()>
     connections(all, name, &seen.pairs)?;
     regions(all, name, &seen.regions)?;
     kernels(all, name, &seen.kernels)?;
-    sockets(all, name, &seen.sockets)
+    sockets(all, name, &seen.sockets)?;
+    seen.times.as_ref().map_or(Ok(()), |(histograms, measured)| times(all, name, histograms, measured))
 }
 
 fn identity(all: &mut Exposition, name: &str, identity: &Descriptor) -> prometheus::Result<()> {
@@ -126,6 +128,28 @@ fn sockets(all: &mut Exposition, name: &str, sockets: &[Socket]) -> prometheus::
     Ok(())
 }
 
+fn times(all: &mut Exposition, name: &str, histograms: &Histograms, times: &Times) -> prometheus::Result<()> {
+    let clock = f64::from(histograms.clock_hz);
+    let seconds = |cycles: u64| cycles as f64 / clock;
+    let help = "Device time, by which calls are measured.";
+    all.seconds("nacelle_time_seconds_total", help, &[("device", name)], seconds(times.now))?;
+    for (number, socket) in times.sockets.iter().enumerate() {
+        let number = number.to_string();
+        let labels = [("device", name), ("socket", &number[..])];
+        let help = "Device time in which the socket had a call, that of each call counted by itself.";
+        all.seconds("nacelle_socket_busy_seconds_total", help, &labels, seconds(socket.busy))?;
+        let help = "Device time from the arrival of a call to its result.";
+        let (latency, run, queue) = (&socket.latency, &socket.run, &socket.queue);
+        all.histogram("nacelle_call_latency_seconds", help, &labels, latency, seconds, seconds(latency.sum));
+        let help = "Device time that a call had its socket.";
+        all.histogram("nacelle_call_run_seconds", help, &labels, run, seconds, seconds(run.sum));
+        let help = "Calls that a socket had when another one came.";
+        let most = |bound: u64| (bound - 1) as f64;
+        all.histogram("nacelle_socket_queue_calls", help, &labels, queue, most, queue.sum as f64);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -147,6 +171,43 @@ mod tests {
             "nacelle_up{device=\"a \\\"b\\\"\"} 0",
         ];
         assert_eq!(samples, expected);
+    }
+
+    #[test]
+    fn bins_become_buckets_of_seconds() {
+        use nacelle_manage::histograms::{Histogram, SocketTimes};
+        struct Clock;
+        impl nacelle_manage::Registers for Clock {
+            type Error = ();
+            fn read(&mut self, _: u32) -> Result<u32, ()> {
+                Ok(1024)
+            }
+            fn write(&mut self, _: u32, _: u32) -> Result<(), ()> {
+                Err(())
+            }
+        }
+        let histograms = Histograms::at(&mut Clock, 0).unwrap();
+        let time = Histogram { counts: vec![1, 0, 2, 4], sum: 10_240, first: 8 };
+        let queue = Histogram { counts: vec![5, 1, 1], sum: 9, first: 0 };
+        let socket = SocketTimes { latency: time.clone(), run: time, queue, busy: 2048 };
+        let measured = Times { now: 4096, clears: 0, sockets: vec![socket] };
+        let mut all = Exposition::default();
+        times(&mut all, "d", &histograms, &measured).unwrap();
+        let text = all.text().unwrap();
+        for line in [
+            "# TYPE nacelle_call_latency_seconds histogram",
+            "nacelle_call_latency_seconds_bucket{device=\"d\",socket=\"0\",le=\"0.25\"} 1",
+            "nacelle_call_latency_seconds_bucket{device=\"d\",socket=\"0\",le=\"1\"} 3",
+            "nacelle_call_latency_seconds_bucket{device=\"d\",socket=\"0\",le=\"+Inf\"} 7",
+            "nacelle_call_latency_seconds_sum{device=\"d\",socket=\"0\"} 10",
+            "nacelle_call_latency_seconds_count{device=\"d\",socket=\"0\"} 7",
+            "nacelle_socket_queue_calls_bucket{device=\"d\",socket=\"0\",le=\"0\"} 5",
+            "nacelle_socket_queue_calls_bucket{device=\"d\",socket=\"0\",le=\"1\"} 6",
+            "nacelle_socket_busy_seconds_total{device=\"d\",socket=\"0\"} 2",
+            "nacelle_time_seconds_total{device=\"d\"} 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
     }
 
     #[test]

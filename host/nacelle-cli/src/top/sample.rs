@@ -5,22 +5,35 @@ use std::time::Instant;
 
 use nacelle::Descriptor;
 use nacelle_link::WireDir;
-use nacelle_manage::{Control, Error, QueuePair, Stats, discover};
+use nacelle_manage::histograms::{Histogram, Histograms, SocketTimes, Times};
+use nacelle_manage::map::ChainError;
+use nacelle_manage::{Control, Error, QueuePair, QueuePairCounters, Stats, discover};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::manage;
 
 /// Asks a device again and again, also after it was started anew under its name.
 pub(super) struct Sampler {
     wire: WireDir,
     device: Descriptor,
-    control: Option<Control>,
+    control: Option<(Control, Option<Histograms>)>,
 }
 
 /// What was seen of a device.
 pub(super) struct Sample {
     at: Instant,
-    seen: Result<(Stats, Vec<QueuePair>), Error>,
+    seen: Result<Seen, Error>,
+}
+
+/// What a device answered.
+#[derive(Default)]
+struct Seen {
+    stats: Stats,
+    pairs: Vec<QueuePair>,
+    pair_counters: Vec<QueuePairCounters>,
+    /// If it measures calls.
+    times: Option<(Histograms, Times)>,
 }
 
 impl Sampler {
@@ -52,12 +65,26 @@ impl Sampler {
         Sample { at: Instant::now(), seen }
     }
 
-    fn ask(&mut self) -> Result<(Stats, Vec<QueuePair>), Error> {
-        let control = match &mut self.control {
-            Some(control) => control,
-            none => none.insert(Control::open(&self.wire, &self.device.name)?),
+    fn ask(&mut self) -> Result<Seen, Error> {
+        let (control, histograms) = match &mut self.control {
+            Some(known) => known,
+            none => {
+                let mut control = Control::open(&self.wire, &self.device.name)?;
+                // What has no chain of blocks has no histograms either.
+                let found = match Histograms::find(&mut control) {
+                    Err(ChainError::Access { error, .. }) => return Err(error),
+                    found => found.ok().flatten(),
+                };
+                none.insert((control, found))
+            }
         };
-        Ok((control.stats()?, control.queue_pairs()?))
+        let times = match histograms {
+            Some(histograms) => Some((*histograms, histograms.read(control)?)),
+            None => None,
+        };
+        let (stats, pairs) = (control.stats()?, control.queue_pairs()?);
+        let pair_counters = if pairs.is_empty() { Vec::new() } else { control.queue_pair_counters(None)? };
+        Ok(Seen { stats, pairs, pair_counters, times })
     }
 }
 
@@ -68,6 +95,11 @@ pub(super) struct Change {
     now: Option<Sample>,
 }
 
+/// A time of the device.
+fn micros(seconds: f64) -> String {
+    format!("{:.2} µs", seconds * 1e6)
+}
+
 /// A counter.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Counter {
@@ -76,9 +108,44 @@ pub(super) struct Counter {
     per_second: Option<f64>,
 }
 
+/// What a queue pair moves.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Rate {
+    qpn: u32,
+    sent_bytes_per_second: f64,
+    received_bytes_per_second: f64,
+}
+
+/// The calls of a socket; times in seconds of the device, over the last interval.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct SocketUse {
+    socket: usize,
+    /// That ended.
+    calls: u64,
+    calls_per_second: f64,
+    /// Part of the time in which it had a call; more than 1 if several ran at once.
+    utilisation: f64,
+    latency_p50: Option<f64>,
+    latency_p99: Option<f64>,
+    /// What no call reached; unknown if it was longer than the device tells apart.
+    latency_below: Option<f64>,
+    run_p50: Option<f64>,
+    run_p99: Option<f64>,
+    /// Calls that a call found before it, on average.
+    queue_mean: Option<f64>,
+}
+
 impl Sample {
+    fn seen(&self) -> Option<&Seen> {
+        self.seen.as_ref().ok()
+    }
+
     fn stats(&self) -> Option<&Stats> {
-        self.seen.as_ref().ok().map(|(stats, _)| stats)
+        self.seen().map(|seen| &seen.stats)
+    }
+
+    fn times(&self) -> Option<&(Histograms, Times)> {
+        self.seen()?.times.as_ref()
     }
 }
 
@@ -89,7 +156,7 @@ impl Change {
         self.now = Some(sample);
     }
 
-    fn seen(&self) -> Option<&Result<(Stats, Vec<QueuePair>), Error>> {
+    fn seen(&self) -> Option<&Result<Seen, Error>> {
         self.now.as_ref().map(|sample| &sample.seen)
     }
 
@@ -120,7 +187,7 @@ impl Change {
     }
 
     pub(super) fn queue_pairs(&self) -> &[QueuePair] {
-        self.seen().and_then(|seen| seen.as_ref().ok()).map_or(&[], |(_, pairs)| pairs)
+        self.seen().and_then(|seen| seen.as_ref().ok()).map_or(&[], |seen| &seen.pairs)
     }
 
     /// The counters that are not 0: the fastest first, then those that stand, by name.
@@ -139,6 +206,108 @@ impl Change {
         let speed = |counter: &Counter| counter.per_second.unwrap_or_default();
         all.sort_by(|a, b| speed(b).total_cmp(&speed(a)).then_with(|| a.name.cmp(&b.name)));
         all
+    }
+
+    /// What each queue pair moves.
+    pub(super) fn rates(&self) -> Vec<Rate> {
+        let both = self.before.as_ref().and_then(Sample::seen).zip(self.now.as_ref().and_then(Sample::seen));
+        let (Some((before, now)), Some(seconds)) = (both, self.seconds()) else { return Vec::new() };
+        let rate = |pair: &QueuePairCounters| {
+            let former = before.pair_counters.iter().find(|former| former.qpn == pair.qpn)?;
+            let moved = |names: [&str; 2]| -> f64 {
+                let of = |all: &QueuePairCounters, name| all.counters.get(name).copied().unwrap_or_default();
+                // One that was made anew counts from 0.
+                let all = names.map(|name| of(pair, name).saturating_sub(of(former, name)));
+                all.iter().sum::<u64>() as f64 / seconds
+            };
+            Some(Rate {
+                qpn: pair.qpn,
+                sent_bytes_per_second: moved(["sent_bytes", "sent_response_bytes"]),
+                received_bytes_per_second: moved(["rcvd_bytes", "rcvd_response_bytes"]),
+            })
+        };
+        now.pair_counters.iter().filter_map(rate).collect()
+    }
+
+    /// A row of heads, and one for each queue pair.
+    pub(super) fn pair_rows(&self) -> Vec<Vec<String>> {
+        let mut rows = manage::queue_pairs(self.queue_pairs());
+        let rates = self.rates();
+        if let Some((heads, rows)) = rows.split_first_mut() {
+            heads.extend(["SENT B/S", "RECEIVED B/S"].map(str::to_owned));
+            for (row, pair) in rows.iter_mut().zip(self.queue_pairs()) {
+                let rate = rates.iter().find(|rate| rate.qpn == pair.qpn);
+                let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0}"));
+                row.push(cell(rate.map(|rate| rate.sent_bytes_per_second)));
+                row.push(cell(rate.map(|rate| rate.received_bytes_per_second)));
+            }
+        }
+        rows
+    }
+
+    /// The calls of each socket between the samples, by the device's time; from its start if there is one sample. A device that was
+    /// started anew, or whose histograms were cleared, has none until the next one.
+    pub(super) fn sockets(&self) -> Vec<SocketUse> {
+        let Some((histograms, now)) = self.now.as_ref().and_then(Sample::times) else { return Vec::new() };
+        let before = self.before.as_ref().and_then(Sample::times).map(|(_, times)| times);
+        if before.is_some_and(|before| before.clears != now.clears || before.now > now.now) {
+            return Vec::new();
+        }
+        let hz = f64::from(histograms.clock_hz);
+        let cycles = before.map_or(now.now, |before| now.cycles_since(before)) as f64;
+        let none = SocketTimes::default();
+        let change = |number: usize, socket: &SocketTimes| {
+            let before = before.and_then(|before| before.sockets.get(number));
+            let since = |now: &Histogram, of: fn(&SocketTimes) -> &Histogram| match before {
+                Some(before) => now.since(of(before)),
+                None => now.clone(),
+            };
+            let latency = since(&socket.latency, |one| &one.latency);
+            let run = since(&socket.run, |one| &one.run);
+            let queue = since(&socket.queue, |one| &one.queue);
+            let seconds = |cycles: f64| cycles / hz;
+            let per_cycle = |value: f64| if cycles > 0.0 { value / cycles } else { 0.0 };
+            let busy = socket.busy.saturating_sub(before.unwrap_or(&none).busy);
+            SocketUse {
+                socket: number,
+                calls: latency.count(),
+                calls_per_second: per_cycle(latency.count() as f64) * hz,
+                utilisation: per_cycle(busy as f64),
+                latency_p50: latency.quantile(0.5).map(seconds),
+                latency_p99: latency.quantile(0.99).map(seconds),
+                latency_below: latency.limit().map(|limit| seconds(limit as f64)),
+                run_p50: run.quantile(0.5).map(seconds),
+                run_p99: run.quantile(0.99).map(seconds),
+                queue_mean: (queue.count() > 0).then(|| queue.sum as f64 / queue.count() as f64),
+            }
+        };
+        now.sockets.iter().enumerate().map(|(number, socket)| change(number, socket)).collect()
+    }
+
+    /// A row of heads, and one for each socket; none of a device that does not measure calls.
+    pub(super) fn socket_rows(&self) -> Vec<Vec<String>> {
+        let sockets = self.sockets();
+        if sockets.is_empty() {
+            return Vec::new();
+        }
+        let heads = ["SOCKET", "CALLS/S", "BUSY", "LATENCY P50", "P99", "BELOW", "RUN P50", "P99", "FOUND BEFORE"];
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let time = |seconds: Option<f64>| or_dash(seconds.map(micros));
+        let mut rows = vec![heads.map(str::to_owned).to_vec()];
+        rows.extend(sockets.iter().map(|socket| {
+            vec![
+                socket.socket.to_string(),
+                format!("{:.1}", socket.calls_per_second),
+                format!("{:.1} %", socket.utilisation * 100.0),
+                time(socket.latency_p50),
+                time(socket.latency_p99),
+                time(socket.latency_below),
+                time(socket.run_p50),
+                time(socket.run_p99),
+                or_dash(socket.queue_mean.map(|mean| format!("{mean:.1}"))),
+            ]
+        }));
+        rows
     }
 
     /// A row of heads, and one for each counter.
@@ -160,7 +329,43 @@ mod tests {
 
     fn sample(at: Instant, counters: &[(&str, u64)]) -> Sample {
         let counters = counters.iter().map(|(name, total)| ((*name).to_owned(), *total)).collect();
-        Sample { at, seen: Ok((Stats { cycles: 0, counters }, Vec::new())) }
+        Sample { at, seen: Ok(Seen { stats: Stats { cycles: 0, counters }, ..Seen::default() }) }
+    }
+
+    /// A device with one socket: its time, its busy time, and calls by the bin of their latency.
+    fn measured(now: u64, busy: u64, counts: &[u32]) -> Sample {
+        struct Clock;
+        impl nacelle_manage::Registers for Clock {
+            type Error = ();
+            fn read(&mut self, _: u32) -> Result<u32, ()> {
+                Ok(1_000_000)
+            }
+            fn write(&mut self, _: u32, _: u32) -> Result<(), ()> {
+                Err(())
+            }
+        }
+        let histogram = |first| Histogram { counts: counts.to_vec(), sum: 0, first };
+        let socket = SocketTimes { latency: histogram(8), run: histogram(8), queue: histogram(0), busy };
+        let times = Times { now, clears: 0, sockets: vec![socket] };
+        let histograms = Histograms::at(&mut Clock, 0).unwrap();
+        Sample { at: Instant::now(), seen: Ok(Seen { times: Some((histograms, times)), ..Seen::default() }) }
+    }
+
+    #[test]
+    fn sockets_are_those_of_the_last_interval_of_the_device() {
+        let mut change = Change::default();
+        change.take(measured(1_000_000, 900_000, &[50, 0, 0]));
+        assert_eq!(change.sockets()[0].calls, 50);
+        change.take(measured(3_000_000, 1_900_000, &[50, 4, 0]));
+        let [socket] = &change.sockets()[..] else { panic!() };
+        assert_eq!((socket.calls, socket.calls_per_second, socket.utilisation), (4, 2.0, 0.5));
+        assert_eq!((socket.latency_p50, socket.latency_below), (Some(384e-6), Some(512e-6)));
+        assert_eq!(&change.socket_rows()[1][..4], ["0", "2.0", "50.0 %", "384.00 µs"]);
+        // Started anew.
+        change.take(measured(1000, 0, &[0, 0, 0]));
+        assert_eq!(change.socket_rows(), Vec::<Vec<String>>::new());
+        change.take(measured(2000, 0, &[0, 0, 0]));
+        assert_eq!(&change.socket_rows()[1][..4], ["0", "0.0", "0.0 %", "-"]);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use ratatui::widgets::{Paragraph, Row, Table};
 use super::sample::{Change, Sample, Sampler};
 use crate::device::stop_on_signal;
 use crate::failure::Failure;
-use crate::manage;
 
 /// How long a key or a signal may go unnoticed.
 const TICK: Duration = Duration::from_millis(50);
@@ -125,16 +124,18 @@ impl View {
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
-        let pairs = manage::queue_pairs(self.change.queue_pairs());
+        let pairs = self.change.pair_rows();
+        let sockets = self.change.socket_rows();
         // The counters have the larger part of the screen.
         let for_pairs = if pairs.len() > 1 { (pairs.len() as u16 + 1).min(frame.area().height / 3) } else { 0 };
         let areas = Layout::vertical([
             Constraint::Length(2),
             Constraint::Fill(1),
+            Constraint::Length(sockets.len() as u16),
             Constraint::Length(for_pairs),
             Constraint::Length(1),
         ]);
-        let [head, counters, queue_pairs, keys] = areas.areas(frame.area());
+        let [head, counters, of_sockets, queue_pairs, keys] = areas.areas(frame.area());
         let mut lines = vec![Line::styled(self.state(), Modifier::BOLD)];
         lines.extend(self.change.error().map(|error| Line::raw(error.to_string())));
         frame.render_widget(Paragraph::new(lines), head);
@@ -142,6 +143,7 @@ impl View {
         let room = usize::from(counters.height).saturating_sub(1);
         self.above = self.above.min((rows.len() - 1).saturating_sub(room));
         draw_table(frame, counters, &rows, self.above);
+        draw_table(frame, of_sockets, &sockets, 0);
         draw_table(frame, queue_pairs, &pairs, 0);
         let help = format!("every {} s   up, down: scroll   q: quit", self.interval.as_secs_f64());
         frame.render_widget(Paragraph::new(help), keys);

@@ -186,6 +186,11 @@ impl KernelSet {
         self.sockets.iter().enumerate().map(one).collect()
     }
 
+    /// How many sockets there are.
+    pub(crate) fn socket_count(&self) -> u32 {
+        self.sockets.len() as u32
+    }
+
     /// How many kernels a socket can hold, if there is such a socket.
     pub(crate) fn image_count(&self, socket: u16) -> Option<usize> {
         self.sockets.get(usize::from(socket)).map(|socket| socket.images.len())

@@ -14,6 +14,7 @@ use nacelle_wire::{RemoteAddr, Rkey};
 use smallvec::SmallVec;
 
 use super::SoftEngine;
+use super::histograms::{self, Timed};
 use super::requests::Start;
 use super::session::{At, ContextState, Held};
 use super::setup::{MAX_REGIONS, parameters};
@@ -39,6 +40,8 @@ pub(super) struct Call {
     pub(super) lent: Range<usize>,
     /// Where its function is from; none for that of a window.
     pub(super) origin: Option<Origin>,
+    /// The function that is measured.
+    pub(super) timed: Option<Timed>,
     /// Its result, whatever becomes of the function that still runs.
     verdict: Option<ReturnCode>,
 }
@@ -73,7 +76,8 @@ impl SoftEngine {
             return self.finish(at, code);
         }
         let until = state.deadline.and_then(|time| start.arrived.checked_add(time));
-        state.call = Some(Call { id: None, until, parts: parts.into_iter(), lent: 0..0, origin: None, verdict: None });
+        let parts = parts.into_iter();
+        state.call = Some(Call { id: None, until, parts, lent: 0..0, origin: None, timed: None, verdict: None });
         self.advance(at);
     }
 
@@ -94,6 +98,8 @@ impl SoftEngine {
             let Some((run, quick, origin)) = offered else { break ReturnCode::UNKNOWN_FUNCTION };
             let run = Arc::clone(run);
             call.origin = origin;
+            let now = histograms::cycles(&self.clock);
+            call.timed = origin.map(|origin| self.histograms.arrive(origin.socket, now));
             let parameters = parameters(state.regions[regions.clone()].iter().map(|held| &held.asked));
             call.lent = regions;
             // They are not there if a function has them that did not return.
@@ -101,7 +107,9 @@ impl SoftEngine {
             let bytes: usize = regions.iter().map(Memory::len).sum();
             let mut task = Task { run, regions, parameters, user };
             if quick.is_some_and(|quick| bytes <= quick) {
+                self.begin_timed(at);
                 let code = task.run(&Cancellation::NEVER);
+                self.end_timed(at);
                 self.return_regions(at, task.regions);
                 if code == ReturnCode::SUCCESS {
                     continue;
@@ -129,9 +137,16 @@ impl SoftEngine {
             let (id, code, regions) = match notice {
                 Notice::Ended(id, code, regions) => (id, code, Some(regions)),
                 Notice::Lost(id) => (id, ReturnCode::KERNEL_TIMEOUT, None),
+                Notice::Began(id) => {
+                    if let Some(&at) = self.calls.get(&id) {
+                        self.begin_timed(at);
+                    }
+                    continue;
+                }
             };
             match (self.calls.get(&id).copied(), regions) {
                 (Some(at), regions) => {
+                    self.end_timed(at);
                     match regions {
                         Some(regions) => self.return_regions(at, regions),
                         None => self.orphan(at, id),
@@ -175,6 +190,7 @@ impl SoftEngine {
 
     /// The call of a context is over.
     pub(super) fn forget_call(&mut self, at: At) -> Option<Call> {
+        self.end_timed(at);
         let call = self.sessions.context_mut(at)?.call.take()?;
         if let Some(id) = call.id {
             self.calls.remove(&id);

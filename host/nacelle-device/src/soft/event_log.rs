@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use nacelle_manage::event_log::{Closed, Entry, Kind, NO_ENTRY, RING_ENTRIES, RINGS};
-use nacelle_manage::map::{Register, event_log as map};
+use nacelle_manage::map::{Register, event_log as map, histograms};
 use nacelle_roce::wire::cm::RejReason;
 use nacelle_roce::{ConnId, ConnectFailure, DisconnectReason, Event, WcStatus};
 use nacelle_wire::admission::Why;
@@ -44,7 +44,9 @@ impl EventLog {
             return Some(u32::from_be_bytes(map::BLOCK.kind));
         } else if is(&map::VERSION) {
             return Some(map::BLOCK.version);
-        } else if is(&map::NEXT) || is(&map::LOST) {
+        } else if is(&map::NEXT) {
+            return Some(histograms::BASE);
+        } else if is(&map::LOST) {
             return Some(0);
         } else if is(&map::TICKS_HZ) {
             return Some(TICKS_HZ);

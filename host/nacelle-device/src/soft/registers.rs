@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registers of the software device: those of the RTL's own block that mean something here, those of admission, and the event log. What a
+//! The registers of the software device: those of the RTL's own block that mean something here, those of admission, the event log, and the histograms. What a
 //! register says or sets is what the engine works with; there is no copy of it.
 
 use std::time::Duration;
 
-use nacelle_manage::map::{Register, admission, device, event_log};
+use nacelle_manage::map::{Register, admission, device, event_log, histograms};
 use nacelle_manage::{Refusal, Registers};
 use nacelle_roce::Congestion;
 use nacelle_wire::mrsp::DEFAULT_PORT;
@@ -75,8 +75,12 @@ pub(super) fn register_at(address: u32) -> Option<&'static Register> {
         })?;
         Some(found)
     };
-    let blocks =
-        [(&device::BLOCK, device::BASE), (&admission::BLOCK, admission::BASE), (&event_log::BLOCK, event_log::BASE)];
+    let blocks = [
+        (&device::BLOCK, device::BASE),
+        (&admission::BLOCK, admission::BASE),
+        (&event_log::BLOCK, event_log::BASE),
+        (&histograms::BLOCK, histograms::BASE),
+    ];
     blocks.into_iter().find_map(|(block, base)| at(block.registers, base).map(|found| &block.registers[found]))
 }
 
@@ -103,12 +107,17 @@ impl Registers for LocalBus<'_> {
 impl SoftEngine {
     /// What the register at an address holds. `None` if this device has none such.
     pub(super) fn read_at(&self, address: u32, register: &Register) -> Option<u32> {
-        self.read_admission(address).or_else(|| self.read_event_log(address)).or_else(|| self.read_register(register))
+        self.read_admission(address)
+            .or_else(|| self.read_event_log(address))
+            .or_else(|| self.read_histograms(address))
+            .or_else(|| self.read_register(register))
     }
 
     /// Sets the register at an address. `None` if this device has none such that can be set.
     pub(super) fn write_at(&mut self, address: u32, register: &Register, value: u32) -> Option<()> {
-        self.write_admission(address, value).or_else(|| self.write_register(register, value))
+        self.write_admission(address, value)
+            .or_else(|| self.write_histograms(address, value))
+            .or_else(|| self.write_register(register, value))
     }
 
     /// What a register of its own block holds. `None` if this device has none such.
@@ -122,7 +131,7 @@ impl SoftEngine {
             device::NEXT => admission::BASE,
             device::CLOCK_HZ => clock_hz,
             device::QPS => self.config.connections as u32,
-            device::SOCKETS => self.config.kernels.sockets(|_| false).len() as u32,
+            device::SOCKETS => self.config.kernels.socket_count(),
             device::DRAM_BYTES_LO => memory_bytes as u32,
             device::DRAM_BYTES_HI => (memory_bytes >> 32) as u32,
             device::MAC_LO => mac as u32,

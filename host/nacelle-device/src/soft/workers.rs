@@ -69,6 +69,8 @@ pub(super) enum Notice {
     Ended(CallId, ReturnCode, Vec<Memory>),
     /// Its function has not returned in time and has its regions still. It may end later.
     Lost(CallId),
+    /// Its function runs from now on.
+    Began(CallId),
 }
 
 /// A message from a thread: the call, the result, the regions.
@@ -224,9 +226,9 @@ impl Workers {
         None
     }
 
-    /// Gives calls to free threads. A call that no thread will ever be free for has a result at once.
+    /// Gives the next call to a free thread. A call that no thread will ever be free for has a result at once.
     fn dispatch(&mut self, now: Instant) -> Option<Notice> {
-        while !self.waiting.is_empty() {
+        if !self.waiting.is_empty() {
             let in_time = self.in_time();
             let all = self.running.len() + self.idle.len();
             if in_time < self.limits.workers
@@ -251,6 +253,7 @@ impl Workers {
             let deadline = self.limits.time.and_then(|time| now.checked_add(time));
             let running = Running { worker, cancellation, deadline, asked: None, orphaned: false, lost: false };
             self.running.insert(call, running);
+            return Some(Notice::Began(call));
         }
         None
     }

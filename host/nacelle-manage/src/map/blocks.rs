@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, images::BLOCK, socket::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, socket::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1095,12 +1095,102 @@ pub mod trace {
     pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(512), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Rows: the bytes of frames, in order, the first one lowest. Entries, of 4 words: the time's lower 32 bits; in bits 15:0 its upper bits, in 31:16 the first row, modulo 2^16; in bits 15:0 the bytes of the frame without FCS, 0xffff if there were more, and in bit 16 whether the MAC found it bad; 0." };
 }
 
+/// Histograms.
+pub mod histograms {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x5000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "histograms",
+        kind: *b"HIST",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CLOCK_HZ,
+            NOW_LO,
+            NOW_HI,
+            SHAPE,
+            COMMAND,
+            STATUS,
+            RUNNING,
+            SINCE,
+            LATENCY_SUM_LO,
+            LATENCY_SUM_HI,
+            RUN_SUM_LO,
+            RUN_SUM_HI,
+            QUEUE_SUM_LO,
+            QUEUE_SUM_HI,
+            QUEUE,
+            LATENCY,
+            RUN,
+        ],
+    };
+    /// 0x48495354, "HIST": the histograms.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x48495354, \"HIST\": the histograms." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
+    /// Cycles of a second: the unit of all times.
+    pub const CLOCK_HZ: Register = Register { name: "CLOCK_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles of a second: the unit of all times." };
+    /// Cycles since reset, modulo 2^48: the lower 32 bits.
+    pub const NOW_LO: Register = Register { name: "NOW_LO", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles since reset, modulo 2^48: the lower 32 bits." };
+    /// Likewise, the upper 16 bits.
+    pub const NOW_HI: Register = Register { name: "NOW_HI", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 16 bits." };
+    /// `SHAPE.bins`: Bins of a time.
+    pub const SHAPE_BINS: Field = Field { name: "bins", low: 0, width: 8, doc: "Bins of a time." };
+    /// `SHAPE.sockets`: Sockets that there are: the words of others are 0.
+    pub const SHAPE_SOCKETS: Field = Field { name: "sockets", low: 8, width: 8, doc: "Sockets that there are: the words of others are 0." };
+    /// `SHAPE.first`: Bin b of a time has what is below 2^(first + b) cycles and in no bin before; the last has the rest.
+    pub const SHAPE_FIRST: Field = Field { name: "first", low: 16, width: 8, doc: "Bin b of a time has what is below 2^(first + b) cycles and in no bin before; the last has the rest." };
+    /// What the arrays have.
+    pub const SHAPE: Register = Register { name: "SHAPE", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[SHAPE_BINS, SHAPE_SOCKETS, SHAPE_FIRST], doc: "What the arrays have." };
+    /// `COMMAND.clear`: Set every bin and every sum to 0.
+    pub const COMMAND_CLEAR: Field = Field { name: "clear", low: 0, width: 1, doc: "Set every bin and every sum to 0." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x1c, count: None, mode: Mode::Write, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_CLEAR], doc: "A bit that is written as 1 acts once." };
+    /// `STATUS.clearing`: Bins are being set to 0, which takes 1024 cycles: what ends meanwhile is in none.
+    pub const STATUS_CLEARING: Field = Field { name: "clearing", low: 0, width: 1, doc: "Bins are being set to 0, which takes 1024 cycles: what ends meanwhile is in none." };
+    /// `STATUS.lost`: Calls that are not in LATENCY or RUN because their socket ended another one a few cycles later; no more than 255.
+    pub const STATUS_LOST: Field = Field { name: "lost", low: 8, width: 8, doc: "Calls that are not in LATENCY or RUN because their socket ended another one a few cycles later; no more than 255." };
+    /// `STATUS.clears`: How often they were since reset, modulo 2^8.
+    pub const STATUS_CLEARS: Field = Field { name: "clears", low: 16, width: 8, doc: "How often they were since reset, modulo 2^8." };
+    /// Whether what is read counts from one begin.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x20, count: None, mode: Mode::Read, mask: 0xffff01, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_CLEARING, STATUS_LOST, STATUS_CLEARS], doc: "Whether what is read counts from one begin." };
+    /// Bit s: socket s has a call.
+    pub const RUNNING: Register = Register { name: "RUNNING", offset: 0x24, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bit s: socket s has a call." };
+    /// When its call got socket s, in units of 256 cycles, modulo 2^32. Undefined before the first one.
+    pub const SINCE: Register = Register { name: "SINCE", offset: 0x40, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "When its call got socket s, in units of 256 cycles, modulo 2^32. Undefined before the first one." };
+    /// Sum of what is in LATENCY, modulo 2^56: the lower 32 bits.
+    pub const LATENCY_SUM_LO: Register = Register { name: "LATENCY_SUM_LO", offset: 0x80, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Sum of what is in LATENCY, modulo 2^56: the lower 32 bits." };
+    /// Likewise, the upper 24 bits.
+    pub const LATENCY_SUM_HI: Register = Register { name: "LATENCY_SUM_HI", offset: 0xc0, count: Some(16), mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 24 bits." };
+    /// Sum of what is in RUN, modulo 2^56: the lower 32 bits.
+    pub const RUN_SUM_LO: Register = Register { name: "RUN_SUM_LO", offset: 0x100, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Sum of what is in RUN, modulo 2^56: the lower 32 bits." };
+    /// Likewise, the upper 24 bits.
+    pub const RUN_SUM_HI: Register = Register { name: "RUN_SUM_HI", offset: 0x140, count: Some(16), mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 24 bits." };
+    /// Sum of what is in QUEUE, modulo 2^56: the lower 32 bits.
+    pub const QUEUE_SUM_LO: Register = Register { name: "QUEUE_SUM_LO", offset: 0x180, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Sum of what is in QUEUE, modulo 2^56: the lower 32 bits." };
+    /// Likewise, the upper 24 bits.
+    pub const QUEUE_SUM_HI: Register = Register { name: "QUEUE_SUM_HI", offset: 0x1c0, count: Some(16), mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, the upper 24 bits." };
+    /// Calls that came, modulo 2^32, by the calls that the socket had then, waiting or running: bin b has what is below 2^b and in no bin before, the last of 8 the rest.
+    pub const QUEUE: Register = Register { name: "QUEUE", offset: 0x200, count: Some(128), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Calls that came, modulo 2^32, by the calls that the socket had then, waiting or running: bin b has what is below 2^b and in no bin before, the last of 8 the rest." };
+    /// Calls that ended, modulo 2^32, by the cycles from their arrival to their result.
+    pub const LATENCY: Register = Register { name: "LATENCY", offset: 0x400, count: Some(384), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Calls that ended, modulo 2^32, by the cycles from their arrival to their result." };
+    /// Calls that ended, modulo 2^32, by the cycles that they had the socket.
+    pub const RUN: Register = Register { name: "RUN", offset: 0xa00, count: Some(384), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Calls that ended, modulo 2^32, by the cycles that they had the socket." };
+}
+
 /// Images.
 pub mod images {
     use super::*;
 
     /// Byte address of the block.
-    pub const BASE: u32 = 0x5000;
+    pub const BASE: u32 = 0x6000;
     /// The block.
     pub const BLOCK: Block = Block {
         name: "images",

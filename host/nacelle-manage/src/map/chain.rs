@@ -51,7 +51,8 @@ pub enum ChainError<E> {
     },
 }
 
-/// Goes from block to block, beginning at address 0. The addresses rise, so it ends on any device; after an error, at once.
+/// Goes from block to block, beginning at address 0. A block of type 0 is one that the device does without: it only leads to the next one,
+/// and is left out here. The addresses rise, so it ends on any device; after an error, at once.
 #[derive(Debug)]
 pub struct Chain<'a, R> {
     registers: &'a mut R,
@@ -65,21 +66,26 @@ impl<'a, R: Registers> Chain<'a, R> {
         Self { registers, next: Some(device::BASE), seen: Vec::new() }
     }
 
-    fn follow(&mut self, address: u32) -> Result<Found, ChainError<R::Error>> {
+    /// The block at this address; `None` if the device does without it.
+    fn follow(&mut self, address: u32) -> Result<Option<Found>, ChainError<R::Error>> {
         let words = self.registers.read_all(&[address, address + 4, address + 8]);
         let words = words.map_err(|error| ChainError::Access { address, error })?;
         let (kind, version, next) = (words[0].to_be_bytes(), words[1], words[2]);
-        if !kind.iter().all(u8::is_ascii_graphic) {
+        let is_absent = words[0] == 0 && address != device::BASE;
+        if !is_absent && !kind.iter().all(u8::is_ascii_graphic) {
             return Err(ChainError::NoBlock { address, kind: words[0] });
         }
         if next != 0 && (next <= address || next % 4 != 0 || next >= BUS_END) {
             return Err(ChainError::Next { address, next });
         }
         self.next = (next != 0).then_some(next);
+        if is_absent {
+            return Ok(None);
+        }
         let number = self.seen.iter().filter(|seen| **seen == kind).count() as u32;
         self.seen.push(kind);
         let known = |block: &&Block| block.kind == kind && block.version >> 16 == version >> 16;
-        Ok(Found { address, kind, version, number, block: BLOCKS.iter().find(known) })
+        Ok(Some(Found { address, kind, version, number, block: BLOCKS.iter().find(known) }))
     }
 }
 
@@ -87,8 +93,12 @@ impl<R: Registers> Iterator for Chain<'_, R> {
     type Item = Result<Found, ChainError<R::Error>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let address = self.next.take()?;
-        Some(self.follow(address))
+        loop {
+            let address = self.next.take()?;
+            if let Some(found) = self.follow(address).transpose() {
+                return Some(found);
+            }
+        }
     }
 }
 
@@ -142,6 +152,17 @@ pub(super) mod tests {
                 (0x3000, Some("socket"), 2),
             ]
         );
+    }
+
+    #[test]
+    fn a_block_that_a_device_does_without_is_passed_over() {
+        let mut device = Words::default()
+            .block(0, b"NACL", 1, 0x1000)
+            .block(0x1000, &[0; 4], 0, 0x2000)
+            .block(0x2000, b"ADMI", 1, 0x3000)
+            .block(0x3000, &[0; 4], 0, 0);
+        let found: Vec<_> = Chain::new(&mut device).map(|found| found.unwrap().address).collect();
+        assert_eq!(found, [0, 0x2000]);
     }
 
     #[test]

@@ -673,6 +673,7 @@ def run_engine(
             "cancel": Plain("output", f"logic [{SOCKETS - 1}:0]"),
             "window": Plain("output", f"logic [{SOCKETS * window - 1}:0]"),
             "close": Source("roce_wire_pkg::qpn_t"),
+            "running": Plain("output", f"logic [{SOCKETS - 1}:0]"), "progress": Plain("output", "rpc_pkg::call_progress_t"),
             "events": Plain("output", "compute_pkg::rpc_events_t"), "idle": Plain("output", "logic"),
         },
         env={

@@ -303,7 +303,8 @@ DISPATCH_PORTS = {
     "job": Several(Source("compute_pkg::job_t"), 1), "window": Plain("output", "compute_pkg::window_t"),
     "paused": Plain("input", "logic"),
     "abort": Plain("output", "logic"), "busy": Plain("output", "logic"), "running": Plain("output", "logic"),
-    "waiting": Plain("output", "rpc_pkg::waiting_count_t"), "done": Several(Sink("compute_pkg::done_t"), 1),
+    "waiting": Plain("output", "rpc_pkg::waiting_count_t"), "progress": Plain("output", "rpc_pkg::call_progress_t"),
+    "done": Several(Sink("compute_pkg::done_t"), 1),
     "result": Source("rpc_pkg::outcome_t"),
 }  # fmt: skip
 ANSWER_PORTS = {
