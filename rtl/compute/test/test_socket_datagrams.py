@@ -116,5 +116,5 @@ async def streams_close_with_the_kernel(dut) -> None:
 @pytest.mark.parametrize("width", [64, 512])
 def test_socket_datagrams(width: int) -> None:
     folder = generate(DEVICE).folder
-    sources = [folder / name for name in ("kernel_reflect_pkg.sv", "socket_kernel.sv")]
+    sources = [folder / name for name in ("kernel_fetch_pkg.sv", "kernel_reflect_pkg.sv", "socket_kernel.sv")]
     run_socket(__file__, width, "reflect", sources=sources, datagrams=True)

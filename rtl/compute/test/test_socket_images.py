@@ -360,6 +360,9 @@ def test_socket_images() -> None:
     device = generate(DEVICE).folder
     files = [
         device / name
-        for name in ("kernel_fetch_pkg.sv", "kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "socket_kernel.sv", "socket_record.sv")
+        for name in (
+            *("kernel_fetch_pkg.sv", "kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "kernel_reflect_pkg.sv"),
+            *("socket_kernel.sv", "socket_record.sv"),
+        )
     ]
     run_socket(__file__, 64, NAMES, [*files, HERE / "kernel_hostile.sv", HERE / "kernel_mute.sv"], load_cycles=LOAD_CYCLES)
