@@ -160,9 +160,9 @@ async def records_are_shown(dut) -> None:
         assert not any(record[96:])
     await scene.select(3)
     assert (await scene.ctrl.read(RECORD))[0] == 0
-    for at in (COMMAND, 0x74, 0x78, 0x7C, DIGEST, 0x9C, 0xA0):
+    for at in (COMMAND, 0x74, 0x78, 0x7C, DIGEST, 0x9C, 0xF0):
         assert (await scene.ctrl.read(at))[1] == DECERR
-    for at in (IMAGES, RECORD, STATE, 0x74, 0xA0):
+    for at in (IMAGES, RECORD, STATE, 0x74, 0xF0):
         assert await scene.ctrl.write(at, 1) == DECERR
 
 
