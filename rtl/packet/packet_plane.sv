@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The packet plane: receive and transmit side, address resolution and echo. Each class of received frames has a route (`route_of`). RoCE
-// frames are sent on `frame` and `payload`, UDP to a port of a service on `service_frame` and `service_payload`; ARP and echo requests are
-// answered here; classes whose protocol the device does not implement are dropped and counted, each by a counter of its own.
+// frames are sent on `frame` and `payload`, UDP to a port of a service on `service_frame` and `service_payload`, to a port of a kernel on
+// `datagram_frame` and `datagram_payload`; ARP and echo requests are answered here; classes whose protocol the device does not implement are dropped and counted, each by a counter of its own.
 //
 // At its two ends are the units of the link: pause_control, which stops senders as the neighbour asks, and vlan_remove and vlan_insert (in
 // packet_tx), so that nothing in between knows of a VLAN.
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle after those of packet_rx. When `frame` or `payload` stalls, all later
 // frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames never
-// stall other frames: they have a queue of their own, and are dropped when it is full. The services take or drop as well. Echo requests may stall other frames for a small
+// stall other frames: they have a queue of their own, and are dropped when it is full. The services and the ports of kernels take or drop as well. Echo requests may stall other frames for a small
 // share of the time (hold_budget); beyond that they are dropped.
 module packet_plane
   import packet_pkg::*;
@@ -22,7 +22,8 @@ module packet_plane
     parameter int unsigned MAX_FRAME = 4224,         // bytes without FCS
     parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
     parameter int unsigned USERS = 1,                // protocols that send,
-    parameter int unsigned ROCE_USERS = 1            // the first of them: RoCE
+    parameter int unsigned ROCE_USERS = 1,           // the first of them: RoCE
+    parameter int unsigned DATAGRAM_PORTS = 1
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -36,6 +37,9 @@ module packet_plane
     input  service_ports_t service_ports,
     stream_if.source       service_frame,            // frame_rx_t of CLASS_UDP to one of these ports, from one host
     axis_if.source         service_payload,
+    input  logic [DATAGRAM_PORTS-1:0][15:0] datagram_ports,   // 0: none
+    stream_if.source       datagram_frame,           // frame_rx_t of CLASS_UDP in IPv4 to one of these and to no service, from one host
+    axis_if.source         datagram_payload,
     stream_if.sink         user_tx[USERS],           // frame_tx_t
     axis_if.sink           user_tx_payload[USERS],
     stream_if.sink         arp_query,                // ipv4_addr_t
@@ -54,9 +58,10 @@ module packet_plane
     TO_ECHO,
     TO_ARP,
     TO_SERVICES,
+    TO_DATAGRAMS,
     TO_DROP
   } route_e;
-  localparam int unsigned ROUTES = 5;
+  localparam int unsigned ROUTES = 6;
 
   // The route of each class.
   function automatic route_e route_of(frame_class_e cls);
@@ -106,13 +111,22 @@ module packet_plane
   // An echo request without a unicast source, or above the permitted rate, is dropped.
   wire answers_echo = head.headers.one_host && echo_allowed;
   // A service answers, too: to one host only.
-  logic listens;
+  // So does a kernel, to what was sent to the device alone.
+  logic listens, of_kernel;
   always_comb begin
-    listens = 1'b0;
+    listens   = 1'b0;
+    of_kernel = 1'b0;
     for (int unsigned i = 0; i < SERVICES; i++)
       if (service_ports[i] != '0 && service_ports[i] == head.headers.l4.udp.udp.dst_port) listens = head.headers.one_host;
+    for (int unsigned i = 0; i < DATAGRAM_PORTS; i++)
+      if (datagram_ports[i] != '0 && datagram_ports[i] == head.headers.l4.udp.udp.dst_port)
+        of_kernel = head.headers.one_host && !head.headers.l2.group && !head.headers.l3.v6;
   end
-  assign route = (head.cls == CLASS_ICMP && !answers_echo) || (head.cls == CLASS_UDP && !listens) ? TO_DROP : route_of(head.cls);
+  always_comb begin
+    route = route_of(head.cls);
+    if (head.cls == CLASS_ICMP && !answers_echo) route = TO_DROP;
+    if (head.cls == CLASS_UDP && !listens) route = of_kernel ? TO_DATAGRAMS : TO_DROP;
+  end
 
   typedef struct packed {
     route_e    route;
@@ -178,6 +192,20 @@ module packet_plane
   assign service_payload.tlast  = payload_taker[TO_SERVICES].tlast;
   assign service_payload.tuser  = payload_taker[TO_SERVICES].tuser;
   assign payload_taker[TO_SERVICES].tready = service_payload.tready;
+
+  // Kernels.
+  routed_t datagram_routed;
+  assign datagram_routed = taker[TO_DATAGRAMS].data;
+  assign datagram_frame.valid = taker[TO_DATAGRAMS].valid;
+  assign datagram_frame.data  = datagram_routed.frame;
+  assign taker[TO_DATAGRAMS].ready = datagram_frame.ready;
+
+  assign datagram_payload.tvalid = payload_taker[TO_DATAGRAMS].tvalid;
+  assign datagram_payload.tdata  = payload_taker[TO_DATAGRAMS].tdata;
+  assign datagram_payload.tkeep  = payload_taker[TO_DATAGRAMS].tkeep;
+  assign datagram_payload.tlast  = payload_taker[TO_DATAGRAMS].tlast;
+  assign datagram_payload.tuser  = payload_taker[TO_DATAGRAMS].tuser;
+  assign payload_taker[TO_DATAGRAMS].tready = datagram_payload.tready;
 
   // Dropped: a class without a route, or a frame that its route does not accept.
   routed_t dropped;

@@ -6,6 +6,7 @@
 //                         │          ├ management port
 //                         │          └ sockets whose kernels start RDMA
 //                         └── with rpc and sockets ── fabric ── DRAM, one or several
+//            ├── datagrams: UDP to and from the sockets
 //            └── services: management by way of the network ──┐
 //   bus ────────────────────────────────────────────────────── control: registers and counters; the registers of the sockets
 //
@@ -27,6 +28,7 @@ module nacelle_shell
   import services_pkg::*;
   import link_pkg::*;
   import address_pkg::*;
+  import datagrams_pkg::*;
   import cci_pkg::*;
   import event_log_pkg::*;
   import shell_pkg::*;
@@ -266,26 +268,35 @@ module nacelle_shell
   stream_if #(.T(frame_rx_t)) frame ();
   axis_if #(.DATA_W(DATA_W)) payload ();
   localparam int unsigned ROCE_SENDERS = 2;      // those of the transport
-  localparam int unsigned SENDERS = ROCE_SENDERS + 1;  // and the services
+  localparam int unsigned SERVICES_SENDER = ROCE_SENDERS;
+  localparam int unsigned DATAGRAMS_SENDER = SERVICES_SENDER + 1;
+  localparam bit          HAS_DATAGRAMS = DATAGRAMS != '0;
+  localparam int unsigned SENDERS = DATAGRAMS_SENDER + 32'(HAS_DATAGRAMS);
   stream_if #(.T(frame_tx_t)) user_tx[SENDERS] ();
   axis_if #(.DATA_W(DATA_W)) user_tx_payload[SENDERS] ();
   stream_if #(.T(frame_rx_t)) service_frame ();
   axis_if #(.DATA_W(DATA_W)) service_payload ();
   service_ports_t service_ports;
+  stream_if #(.T(frame_rx_t)) datagram_frame ();
+  axis_if #(.DATA_W(DATA_W)) datagram_payload ();
+  logic [SOCKETS-1:0][15:0] datagram_ports;
+  stream_if #(.T(ipv4_addr_t)) roce_query ();
+  stream_if #(.T(arp_answer_t)) roce_answer ();
   stream_if #(.T(ipv4_addr_t)) arp_query ();
   stream_if #(.T(arp_answer_t)) arp_answer ();
   stream_if #(.T(arp_claim_t)) arp_claim ();
   arp_watch_t arp_watch;
   logic arp_conflict;
   ipv4_addr_t register_client;
-  logic packet_idle, services_idle, roce_idle, rpc_idle;
+  logic packet_idle, services_idle, datagrams_idle, roce_idle, rpc_idle;
 
   packet_plane #(
       .DATA_W   (DATA_W),
       .MAX_FRAME(MAX_FRAME),
       .CLOCK_HZ (CLOCK_HZ),
       .USERS    (SENDERS),
-      .ROCE_USERS(ROCE_SENDERS)
+      .ROCE_USERS(ROCE_SENDERS),
+      .DATAGRAM_PORTS(SOCKETS)
   ) packet (
       .clk,
       .rst(plane_rst_q),
@@ -299,6 +310,9 @@ module nacelle_shell
       .service_ports,
       .service_frame,
       .service_payload,
+      .datagram_ports,
+      .datagram_frame,
+      .datagram_payload,
       .user_tx,
       .user_tx_payload,
       .arp_query,
@@ -333,8 +347,8 @@ module nacelle_shell
       .ports(service_ports),
       .frame(service_frame),
       .payload(service_payload),
-      .tx(user_tx[2]),
-      .tx_payload(user_tx_payload[2]),
+      .tx(user_tx[SERVICES_SENDER]),
+      .tx_payload(user_tx_payload[SERVICES_SENDER]),
       .bus(register_bus[1]),
       .claim(arp_claim),
       .watch(arp_watch),
@@ -347,6 +361,87 @@ module nacelle_shell
       .client(register_client),
       .idle(services_idle)
   );
+
+  // ---- datagrams of the kernels ----
+
+  axis_if #(.DATA_W(DATA_W)) to_kernel[SOCKETS] ();
+  axis_if #(.DATA_W(DATA_W)) from_kernel[SOCKETS] ();
+  datagram_settings_t [SOCKETS-1:0] datagram_settings;
+  logic [SOCKETS-1:0] streams_off;
+  logic [SOCKETS-1:0][$clog2(COUNTS)-1:0] datagram_counter_at;
+  logic [SOCKETS-1:0][31:0] datagram_counter;
+
+  if (HAS_DATAGRAMS) begin : g_datagrams
+    stream_if #(.T(ipv4_addr_t)) queries[2] ();
+    stream_if #(.T(arp_answer_t)) answers[2] ();
+    assign queries[0].valid  = roce_query.valid;
+    assign queries[0].data   = roce_query.data;
+    assign roce_query.ready  = queries[0].ready;
+    assign roce_answer.valid = answers[0].valid;
+    assign roce_answer.data  = answers[0].data;
+    assign answers[0].ready  = roce_answer.ready;
+
+    stream_share #(
+        .COMMAND(ipv4_addr_t),
+        .ANSWER (arp_answer_t),
+        .N      (2)
+    ) resolution (
+        .clk,
+        .rst(plane_rst_q),
+        .command(queries),
+        .answer(answers),
+        .to_server(arp_query),
+        .from_server(arp_answer)
+    );
+
+    datagrams_plane #(
+        .DATA_W  (DATA_W),
+        .CLOCK_HZ(CLOCK_HZ),
+        .SOCKETS (SOCKETS),
+        .BUILT   (DATAGRAMS)
+    ) datagrams (
+        .clk,
+        .rst(plane_rst_q),
+        .elapsed(33'(time_skip) + 1'b1),
+        .local_addr,
+        .settings(datagram_settings),
+        .off(streams_off),
+        .ports(datagram_ports),
+        .frame(datagram_frame),
+        .payload(datagram_payload),
+        .to_kernel,
+        .from_kernel,
+        .tx(user_tx[DATAGRAMS_SENDER]),
+        .tx_payload(user_tx_payload[DATAGRAMS_SENDER]),
+        .query(queries[1]),
+        .answer(answers[1]),
+        .counter_at(datagram_counter_at),
+        .counter(datagram_counter),
+        .idle(datagrams_idle)
+    );
+  end else begin : g_no_datagrams
+    assign arp_query.valid   = roce_query.valid;
+    assign arp_query.data    = roce_query.data;
+    assign roce_query.ready  = arp_query.ready;
+    assign roce_answer.valid = arp_answer.valid;
+    assign roce_answer.data  = arp_answer.data;
+    assign arp_answer.ready  = roce_answer.ready;
+    assign datagram_ports          = '0;
+    assign datagram_frame.ready    = 1'b1;
+    assign datagram_payload.tready = 1'b1;
+    assign datagram_counter        = '0;
+    assign datagrams_idle          = 1'b1;
+    for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
+      assign to_kernel[i].tvalid   = 1'b0;
+      assign to_kernel[i].tdata    = '0;
+      assign to_kernel[i].tkeep    = '0;
+      assign to_kernel[i].tlast    = 1'b0;
+      assign to_kernel[i].tuser    = 1'b0;
+      assign from_kernel[i].tready = 1'b0;
+    end
+    logic unused_ok;
+    assign unused_ok = &{1'b0, datagram_settings, streams_off, datagram_counter_at};
+  end
 
   // ---- transport ----
 
@@ -432,8 +527,8 @@ module nacelle_shell
       .payload,
       .tx(user_tx[0:1]),
       .tx_payload(user_tx_payload[0:1]),
-      .arp_query,
-      .arp_answer,
+      .arp_query(roce_query),
+      .arp_answer(roce_answer),
       .wqe,
       .cqe,
       .unsignaled,
@@ -779,7 +874,8 @@ module nacelle_shell
         .SLOTS (IMAGES[i] > 1 ? IMAGE_SLOTS : 0),
         .KERNELS(KERNELS[i]),
         .RDMA  (RDMA_CLIENT[i] != NO_CLIENT),
-        .CONNECTIONS(CONNECTIONS[i])
+        .CONNECTIONS(CONNECTIONS[i]),
+        .DATAGRAMS(DATAGRAMS[i])
     ) socket (
         .clk,
         .rst(plane_rst_q),
@@ -791,6 +887,12 @@ module nacelle_shell
         .window(window[i]),
         .done(done[i]),
         .mem(master[SOCKET_MASTER+i]),
+        .rx(to_kernel[i]),
+        .tx(from_kernel[i]),
+        .streams_off(streams_off[i]),
+        .datagrams(datagram_settings[i]),
+        .counter_at(datagram_counter_at[i]),
+        .counter(datagram_counter[i]),
         .wqe(kernel_wqe[i]),
         .cqe(kernel_cqe[i]),
         .connect(kernel_connect[i]),
@@ -942,5 +1044,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  assign idle = control_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

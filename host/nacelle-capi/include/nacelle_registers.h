@@ -559,7 +559,7 @@
 #define NACELLE_SOCKET_BLOCK_STRIDE 0x1000u
 #define NACELLE_SOCKET_BLOCK_COUNT 16u
 #define NACELLE_SOCKET_BLOCK_TYPE 0x534f434bu /* SOCK */
-#define NACELLE_SOCKET_BLOCK_VERSION 0x00010002u
+#define NACELLE_SOCKET_BLOCK_VERSION 0x00010003u
 
 #define NACELLE_SOCKET_TYPE 0x000u /* r: 0x534f434b, "SOCK": a socket. */
 #define NACELLE_SOCKET_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -610,6 +610,16 @@
 #define NACELLE_SOCKET_IMAGE_STATE_FINISHED_MASK 0xffff0000u
 #define NACELLE_SOCKET_IMAGE_DIGEST 0x080u /* w: SHA-256 of the image that is to be activated. SLVERR while a command is under way. */
 #define NACELLE_SOCKET_IMAGE_DIGEST_WORDS 8u
+#define NACELLE_SOCKET_DATAGRAM_PORT 0x0a0u /* rw: UDP port of the kernel. */
+#define NACELLE_SOCKET_DATAGRAM_PORT_PORT_SHIFT 0 /* The port. */
+#define NACELLE_SOCKET_DATAGRAM_PORT_PORT_MASK 0x0000ffffu
+#define NACELLE_SOCKET_DATAGRAM_PORT_ENABLE_SHIFT 16 /* Datagrams to it are received, and sent as `to` says. */
+#define NACELLE_SOCKET_DATAGRAM_PORT_ENABLE_MASK 0x00010000u
+#define NACELLE_SOCKET_DATAGRAM_PORT_TO_SHIFT 24 /* To whom the kernel may send: 0: nobody; 1: an answer to each of the last 32 datagrams that it has got, at most three times as long; 2: to hosts of DATAGRAM_NETWORK. */
+#define NACELLE_SOCKET_DATAGRAM_PORT_TO_MASK 0x03000000u
+#define NACELLE_SOCKET_DATAGRAM_NETWORK 0x0a4u /* rw: IPv4 address of a network, the first byte highest. Of a host's address the bits in DATAGRAM_MASK must be the same. */
+#define NACELLE_SOCKET_DATAGRAM_MASK 0x0a8u /* rw: See DATAGRAM_NETWORK. */
+#define NACELLE_SOCKET_DATAGRAM_PACE 0x0acu /* rw: Time that each byte sent takes, in 1/256 cycle; a datagram has 64 bytes of headers, too. */
 #define NACELLE_SOCKET_PEER_NETWORK 0x0b0u /* rw: An IPv6 address, its first four bytes in the first word, the first byte highest; IPv4 mapped into them: 0, 0, 0x0000ffff, address. SLVERR if the kernel can open no connections. */
 #define NACELLE_SOCKET_PEER_NETWORK_WORDS 4u
 #define NACELLE_SOCKET_PEERS 0x0c0u /* rw: Whom the kernel may connect to. Connections that are open stay. SLVERR if the kernel can open none. */
@@ -622,6 +632,31 @@
 #define NACELLE_SOCKET_CONNECTIONS_SLOTS_MASK 0x000000ffu
 #define NACELLE_SOCKET_CONNECTIONS_USED_SHIFT 16 /* Which of these are in use, a bit each. */
 #define NACELLE_SOCKET_CONNECTIONS_USED_MASK 0x00ff0000u
+#define NACELLE_SOCKET_DATAGRAMS_RECEIVED 0x0d0u /* r: Datagrams taken for the kernel. */
+#define NACELLE_SOCKET_DATAGRAMS_DROP_ROOM 0x0d4u /* r: Received, but there was no room, or the kernel was decoupled. */
+#define NACELLE_SOCKET_DATAGRAMS_DROP_LENGTH 0x0d8u /* r: Received, but longer than 4096 bytes. */
+#define NACELLE_SOCKET_DATAGRAMS_DISCARDED 0x0dcu /* r: Of either direction: the kernel was decoupled. */
+#define NACELLE_SOCKET_DATAGRAMS_SENT 0x0e0u /* r: Datagrams sent. */
+#define NACELLE_SOCKET_DATAGRAMS_MALFORMED 0x0e4u /* r: From the kernel: no datagram, or not as long as its header says. */
+#define NACELLE_SOCKET_DATAGRAMS_REFUSED 0x0e8u /* r: From the kernel, to whom it may not send. */
+#define NACELLE_SOCKET_DATAGRAMS_UNRESOLVED 0x0ecu /* r: From the kernel: no MAC address was found for its destination. */
+
+/* ---- Kernel `reflect` ---- */
+
+#define NACELLE_REFLECT_BASE 0x10100u
+#define NACELLE_REFLECT_BLOCK_STRIDE 0x1000u
+#define NACELLE_REFLECT_BLOCK_COUNT 16u
+#define NACELLE_REFLECT_BLOCK_TYPE 0x5245464cu /* REFL */
+#define NACELLE_REFLECT_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_REFLECT_TYPE 0x000u /* r: 0x5245464c, "REFL": the kernel `reflect`. */
+#define NACELLE_REFLECT_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_REFLECT_NEXT 0x008u /* r: Byte address of the next block: the next socket's, or 0. */
+#define NACELLE_REFLECT_CONTROL 0x010u /* rw: What it does. Else datagrams wait for `receive`. */
+#define NACELLE_REFLECT_CONTROL_REFLECT_SHIFT 0 /* Each datagram is sent back to its sender, but while `receive` runs. */
+#define NACELLE_REFLECT_CONTROL_REFLECT_MASK 0x00000001u
+#define NACELLE_REFLECT_REFLECTED 0x014u /* r: Datagrams sent back. */
+#define NACELLE_REFLECT_IGNORED 0x018u /* r: Datagrams that were not, because they came from the kernel's own port number: two reflectors would go on for ever. */
 
 /* ---- Kernel `traffic` ---- */
 

@@ -11,14 +11,16 @@
 //
 // Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory and RDMA are idle. One job at a time: `job` stops until
 // the answer to the previous one is taken. A kernel that is decoupled may have work requests outstanding: `abandon` has them
-// flushed (see roce_clients), and the job ends when they are complete. The kernel's stream and message ports are tied off: nothing
-// is received, and transmit is never ready.
+// flushed (see roce_clients), and the job ends when they are complete. The kernel's streams go to its port for datagrams (datagrams_plane),
+// whether a job runs or not, but while `streams_off`: it is decoupled, or has not said yet what it is. Its message ports are tied off: nothing is
+// received, and transmit is never ready.
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
   import socket_regs_pkg::*;
   import roce_pkg::*;
   import images_pkg::*;
+  import datagrams_pkg::datagram_settings_t;
 #(
     parameter int unsigned   IMAGES  = 1,
     parameter int unsigned   SLOTS   = 0,             // places for uploaded images, if it has several
@@ -27,7 +29,8 @@ module socket
     parameter int unsigned   ID_W    = 4,
     parameter int unsigned   LOAD_CYCLES = 2500,     // see socket_images
     parameter bit            RDMA    = 1'b1,         // its kernel may start RDMA; else each work request is refused
-    parameter int unsigned   CONNECTIONS = 0         // that its kernel can open, MAX_KERNEL_CONNECTIONS at most
+    parameter int unsigned   CONNECTIONS = 0,        // that its kernel can open, MAX_KERNEL_CONNECTIONS at most
+    parameter bit            DATAGRAMS = 1'b0        // it has a port for them
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -47,6 +50,12 @@ module socket
     stream_if.source        close,                   // qpn_t
     input  logic            rdma_settled,            // nothing of `wqe` is outstanding, from the cycle after it was taken on
     axi_if.master           mem,
+    axis_if.sink            rx,                      // packets of datagrams_pkg: to the kernel,
+    axis_if.source          tx,                      // from it
+    output logic            streams_off,
+    output datagram_settings_t datagrams,
+    output logic [$clog2(datagrams_pkg::COUNTS)-1:0] counter_at,   // of datagrams
+    input  logic [31:0]     counter,                 // same cycle
     axil_if.slave           ctrl,                    // see socket_registers
     input  logic [MAX_SLOTS-1:0] uploaded,           // places whose image was verified for this socket,
     output logic [MAX_SLOTS-1:0] used,               // those that it uses,
@@ -169,11 +178,11 @@ module socket
   logic [11:0] images_read_at, images_write_at;
   logic [31:0] images_value, images_wdata;
   logic        images_readable, images_write, images_writable;
-  socket_registers #(.CONNECTIONS(CONNECTIONS)) registers (
+  socket_registers #(.CONNECTIONS(CONNECTIONS), .DATAGRAMS(DATAGRAMS)) registers (
       .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .page, .next_block, .busy(state_q != IDLE), .cut,
       .outstanding(!rdma_settled), .jobs(jobs_q), .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q),
       .images_read_at, .images_value, .images_readable, .images_write, .images_write_at, .images_wdata, .images_writable,
-      .software_window, .peers, .connections(connected), .idle(registers_idle)
+      .datagrams, .counter_at, .counter, .software_window, .peers, .connections(connected), .idle(registers_idle)
   );
 
   assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && connections_idle && !kernel_wqe.valid;
@@ -213,25 +222,22 @@ module socket
   end
 
   // ---- the kernel ----
-  axis_if #(.DATA_W(DATA_W)) rx (), tx (), msg_tx (), msg_rx ();
+  axis_if #(.DATA_W(DATA_W)) msg_tx (), msg_rx ();
   stream_if #(.T(rdma_wqe_t)) kernel_wqe ();
   stream_if #(.T(rdma_cqe_t)) kernel_cqe ();
   stream_if #(.T(kernel_connect_t)) kernel_connect ();
   stream_if #(.T(kernel_conn_t)) kernel_conn ();
 
   assign kernel_rst    = rst || cut;
-  assign rx.tvalid     = 1'b0;
-  assign rx.tdata      = '0;
-  assign rx.tkeep      = '0;
-  assign rx.tlast      = 1'b0;
-  assign rx.tuser      = 1'b0;
   assign msg_rx.tvalid = 1'b0;
   assign msg_rx.tdata  = '0;
   assign msg_rx.tkeep  = '0;
   assign msg_rx.tlast  = 1'b0;
   assign msg_rx.tuser  = 1'b0;
-  assign tx.tready     = 1'b0;
   assign msg_tx.tready = 1'b0;
+
+  // A kernel that takes another's place talks to nobody before it is known.
+  assign streams_off = kernel_rst || (paused && state_q == IDLE);
 
   // While no job runs, software owns the kernel.
   always_comb begin
@@ -273,6 +279,5 @@ module socket
   );
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, kernel_done.data.tag, rx.tready, msg_rx.tready, tx.tdata, tx.tkeep, tx.tlast, tx.tuser,
-                       tx.tvalid, msg_tx.tdata, msg_tx.tkeep, msg_tx.tlast, msg_tx.tuser, msg_tx.tvalid};
+  assign unused_ok = &{1'b0, kernel_done.data.tag, msg_rx.tready, msg_tx.tdata, msg_tx.tkeep, msg_tx.tlast, msg_tx.tuser, msg_tx.tvalid};
 endmodule

@@ -10,8 +10,10 @@ module socket_registers
   import compute_pkg::*;
   import socket_regs_pkg::*;
   import roce_pkg::*;
+  import datagrams_pkg::*;
 #(
     parameter int unsigned CONNECTIONS = 0,      // 0: without the registers of its peers: they read as 0, a write is answered with SLVERR
+    parameter bit          DATAGRAMS = 1'b0,     // the socket has a port for them
     parameter int unsigned KERNEL_CYCLES = 256
 ) (
     input  logic             clk,
@@ -36,6 +38,9 @@ module socket_registers
     output logic [11:0]      images_write_at,
     output logic [31:0]      images_wdata,
     input  logic             images_writable,
+    output datagram_settings_t datagrams,
+    output logic [$clog2(COUNTS)-1:0] counter_at,  // of datagrams
+    input  logic [31:0]      counter,              // same cycle
     output window_t          software_window,  // for RDMA that the kernel starts while no job runs
     output kernel_peers_t    peers,            // to which the kernel may connect
     input  logic [MAX_KERNEL_CONNECTIONS-1:0] connections,  // slots in use
@@ -66,6 +71,7 @@ module socket_registers
   logic [3:0][31:0]  network_q;
   logic [7:0]        prefix_q;
   logic              peers_q;
+  datagram_settings_t datagrams_q;
 
   // Whether the kernel answers it.
   function automatic logic of_kernel(logic [11:0] address);
@@ -80,6 +86,11 @@ module socket_registers
   // Whether it is of the peers that the kernel may connect to.
   function automatic logic of_peers(logic [11:0] address);
     return address inside {[AT_PEER_NETWORK : AT_PEERS]};
+  endfunction
+
+  // Whether it is of datagrams.
+  function automatic logic of_datagrams(logic [11:0] address);
+    return address inside {[AT_DATAGRAM_PORT : AT_DATAGRAM_PACE], [AT_DATAGRAMS_RECEIVED : AT_DATAGRAMS_UNRESOLVED]};
   endfunction
 
   wire [11:0] read_at = {ctrl.araddr[11:2], 2'b00};
@@ -108,6 +119,11 @@ module socket_registers
       [AT_PEER_NETWORK : AT_PEER_NETWORK + 12'(4 * PEER_NETWORK_WORDS - 1)]: value = network_q[2'd3 - read_at[3:2]];
       AT_PEERS: value = {peers_q, 23'd0, prefix_q};
       AT_CONNECTIONS: value = {8'd0, 8'(connections), 8'd0, 8'(CONNECTIONS)};
+      AT_DATAGRAM_PORT: value = {6'd0, datagrams_q.to, 7'd0, datagrams_q.enable, datagrams_q.port};
+      AT_DATAGRAM_NETWORK: value = datagrams_q.network;
+      AT_DATAGRAM_MASK: value = datagrams_q.mask;
+      AT_DATAGRAM_PACE: value = 32'(datagrams_q.pace);
+      [AT_DATAGRAMS_RECEIVED : AT_DATAGRAMS_UNRESOLVED]: value = counter;
       KERNEL_AT + AT_TYPE: value = identity.block_type;
       KERNEL_AT + AT_VERSION: value = identity.block_version;
       KERNEL_AT + AT_NEXT: value = 32'(next_block);
@@ -116,10 +132,12 @@ module socket_registers
     value_resp = known ? AXI_OKAY : of_kernel(read_at) ? AXI_SLVERR : AXI_DECERR;
     if (!known) value = '0;
     if (known && of_images(read_at) && !images_readable) value_resp = AXI_SLVERR;
+    if (known && of_datagrams(read_at) && !DATAGRAMS) value_resp = AXI_SLVERR;
     if (take_write) begin
       value_resp = writable(write_at) ? AXI_OKAY : of_kernel(write_at) ? AXI_SLVERR : AXI_DECERR;
       if (writable(write_at) && of_images(write_at) && !images_writable) value_resp = AXI_SLVERR;
       if (of_peers(write_at) && CONNECTIONS == 0) value_resp = AXI_SLVERR;
+      if (writable(write_at) && of_datagrams(write_at) && !DATAGRAMS) value_resp = AXI_SLVERR;
     end
   end
 
@@ -199,6 +217,31 @@ module socket_registers
   end
 
   assign peers = '{enable: peers_q, prefix: prefix_q, network: network_q};
+
+  // ---- datagrams ----
+  assign datagrams  = datagrams_q;
+  assign counter_at = read_at[4:2] - AT_DATAGRAMS_RECEIVED[4:2];
+  if (DATAGRAMS) begin : g_datagrams
+    always_ff @(posedge clk) begin
+      if (take_write) begin
+        unique case (write_at)
+          AT_DATAGRAM_PORT: begin
+            datagrams_q.port   <= ctrl.wdata[15:0];
+            datagrams_q.enable <= ctrl.wdata[16];
+            datagrams_q.to     <= destinations_e'(ctrl.wdata[25:24]);
+          end
+          AT_DATAGRAM_NETWORK: datagrams_q.network <= ctrl.wdata;
+          AT_DATAGRAM_MASK: datagrams_q.mask <= ctrl.wdata;
+          AT_DATAGRAM_PACE: datagrams_q.pace <= ctrl.wdata[23:0];
+          default: ;
+        endcase
+      end
+      if (rst) datagrams_q <= '{mask: '1, pace: PACE_RESET, to: TO_NOBODY, default: '0};
+    end
+  end else begin : g_no_datagrams
+    assign datagrams_q = '{to: TO_NOBODY, default: '0};
+  end
+
   assign software_window = '{base: addr_t'({page_q, PAGE_W'(0)}), size: addr_t'({pages_q, PAGE_W'(0)})};
   assign idle = state_q == IDLE;
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, Type, run
+from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, Type, run
 from nacelle_tb.cci import offset
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
@@ -44,6 +44,7 @@ class Bench:
         dut.kernel_timeout_cycles.value = 0
         dut.cancel.value = 0
         dut.rdma_settled.value = 1
+        dut.rx_tvalid.value = dut.tx_tready.value = dut.counter.value = 0
         self.window(0, SIZE)
         self.posted: list = []
         self.open: deque = deque()
@@ -89,6 +90,7 @@ def run_socket(
     connections: int = 0,
     load_cycles: int = 100,
     slots: int = 0,
+    datagrams: bool = False,
 ) -> None:
     """The cocotb tests of a file, with this kernel in the socket, or images of these."""
     kernels = [kernels] if isinstance(kernels, str) else kernels
@@ -98,6 +100,7 @@ def run_socket(
         params={
             "IMAGES": len(kernels), "KERNELS": kernel_texts(kernels), "LOAD_CYCLES": load_cycles,
             "DATA_W": width, "RDMA": int(rdma), "CONNECTIONS": connections, "SLOTS": slots,
+            "DATAGRAMS": int(datagrams),
         },
         sources=sources,
         ports={
@@ -117,6 +120,12 @@ def run_socket(
             "abandon": Plain("output", "logic"),
             "rdma_settled": Plain("input", "logic"),
             "mem": AxiMaster(width),
+            "rx": AxisSink(width),
+            "tx": AxisSource(width),
+            "streams_off": Plain("output", "logic"),
+            "datagrams": Plain("output", "datagrams_pkg::datagram_settings_t"),
+            "counter_at": Plain("output", "logic [2:0]"),
+            "counter": Plain("input", "logic [31:0]"),
             "ctrl": AxilSlave(),
             "functions": Plain("output", "compute_pkg::function_set_t"),
             "uploaded": Plain("input", "logic [images_pkg::MAX_SLOTS-1:0]"),

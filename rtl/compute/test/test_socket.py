@@ -122,7 +122,7 @@ async def registers_say_what_it_is(dut) -> None:
     ctrl = bench.ctrl
     # The contract, written down here once more. The kernel has no block of its own.
     assert await ctrl.read(0x00) == (int.from_bytes(b"SOCK", "big"), OKAY)
-    assert await ctrl.read(0x04) == (1 << 16 | 2, OKAY)
+    assert await ctrl.read(0x04) == (1 << 16 | 3, OKAY)
     assert await ctrl.read(0x08) == (NEXT_BLOCK, OKAY)
     assert await ctrl.read(0x0C) == (2, OKAY)
     name = b"".join([(await ctrl.read(0x10 + 4 * i))[0].to_bytes(4, "little") for i in range(4)])
@@ -140,11 +140,13 @@ async def registers_say_what_it_is(dut) -> None:
     assert 4096 // bench.memory.bytes_per_beat < cycles < 4096
     for address in range(0, 0x1000, 4):
         peers = 0xB0 <= address < 0xC4
+        settings, counters = 0xA0 <= address < 0xB0, 0xD0 <= address < 0xF0  # of datagrams
         readable = address < 0x60 or address in (0x60, 0x64, 0x68, 0x70, 0xC4) or peers
         writable = address in (0x54, 0x58, 0x64) or 0x80 <= address < 0xA0
-        assert (await ctrl.read(address))[1] == (OKAY if readable else DECERR), f"{address:#x}"
-        # With one image there is no command, and there are no connections.
-        expected = SLVERR if address == 0x6C or peers else OKAY if writable else DECERR
+        expected = SLVERR if settings or counters else OKAY if readable else DECERR
+        assert (await ctrl.read(address))[1] == expected, f"{address:#x}"
+        # With one image there is no command, and there are no connections and no datagrams.
+        expected = SLVERR if address == 0x6C or peers or settings else OKAY if writable else DECERR
         assert await ctrl.write(address, 5) == expected, f"{address:#x}"
     assert [await ctrl.read(address) for address in (0x60, 0x64, 0x68, 0x70)] == [(1, OKAY), (0, OKAY), (0, OKAY), (0x80, OKAY)]
     assert await ctrl.read(0x44) == (1, OKAY)

@@ -93,6 +93,6 @@ def test_socket_hostile(width: int) -> None:
         __file__,
         width,
         "hostile",
-        [device / f"{name}.sv" for name in ("kernel_fetch_pkg", "kernel_hostile_pkg", "socket_kernel")]
+        [device / f"{name}.sv" for name in ("kernel_fetch_pkg", "kernel_hostile_pkg", "kernel_reflect_pkg", "socket_kernel")]
         + [HERE / "kernel_hostile.sv"],
     )

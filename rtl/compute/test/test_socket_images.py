@@ -160,9 +160,9 @@ async def records_are_shown(dut) -> None:
         assert not any(record[96:])
     await scene.select(3)
     assert (await scene.ctrl.read(RECORD))[0] == 0
-    for at in (COMMAND, 0x74, 0x78, 0x7C, DIGEST, 0x9C, 0xA0):
+    for at in (COMMAND, 0x74, 0x78, 0x7C, DIGEST, 0x9C, 0xF0):
         assert (await scene.ctrl.read(at))[1] == DECERR
-    for at in (IMAGES, RECORD, STATE, 0x74, 0xA0):
+    for at in (IMAGES, RECORD, STATE, 0x74, 0xF0):
         assert await scene.ctrl.write(at, 1) == DECERR
 
 
@@ -360,6 +360,9 @@ def test_socket_images() -> None:
     device = generate(DEVICE).folder
     files = [
         device / name
-        for name in ("kernel_fetch_pkg.sv", "kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "socket_kernel.sv", "socket_record.sv")
+        for name in (
+            *("kernel_fetch_pkg.sv", "kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "kernel_reflect_pkg.sv"),
+            *("socket_kernel.sv", "socket_record.sv"),
+        )
     ]
     run_socket(__file__, 64, NAMES, [*files, HERE / "kernel_hostile.sv", HERE / "kernel_mute.sv"], load_cycles=LOAD_CYCLES)

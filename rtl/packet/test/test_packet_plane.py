@@ -25,6 +25,7 @@ LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 USERS = 2
 SERVICE_PORT = 50001
+KERNEL_PORTS = (7000, 7001)
 ECHO_PAUSE = 8  # of hold_budget
 
 
@@ -40,8 +41,11 @@ class Bench:
         state = random.getstate()  # their stalls are not drawn from the numbers that the frames come from
         self.service_frame = StreamSink(dut, "service_frame", RX)  # takes whatever comes
         self.service_payload = AxisSink(dut, "service_payload")
+        self.datagram_frame = StreamSink(dut, "datagram_frame", RX)
+        self.datagram_payload = AxisSink(dut, "datagram_payload")
         random.setstate(state)
         dut.service_ports.value = SERVICE_PORT
+        dut.datagram_ports.value = sum(port << 16 * i for i, port in enumerate(KERNEL_PORTS))
         self.user = [StreamSource(dut, f"user_tx{i}", TX, stall) for i in range(USERS)]
         self.user_payload = [AxisSource(dut, f"user_tx_payload{i}", stall) for i in range(USERS)]
         self.query = StreamSource(dut, "arp_query", QUERY, stall)
@@ -410,19 +414,20 @@ async def a_device_in_a_vlan(dut) -> None:
         assert bench.counts["drop_vlan"] - before.get("drop_vlan", 0) == 4 - 2 * untagged
 
 
+async def watch_unwanted(dut, shown: list[Any]) -> None:
+    """What the plane says of packets that nobody takes."""
+    while True:
+        await RisingEdge(dut.clk)
+        if int(dut.unwanted_valid.value):
+            shown.append(struct(UNWANTED).unpack(int(dut.unwanted.value)))
+
+
 @cocotb.test()
 async def whose_senders_may_be_told(dut) -> None:
     """What nobody takes is shown, with its header as it came; what is no single host's is not."""
     bench = await Bench(dut).start()
     shown: list[Any] = []
-
-    async def watch() -> None:
-        while True:
-            await RisingEdge(dut.clk)
-            if int(dut.unwanted_valid.value):
-                shown.append(struct(UNWANTED).unpack(int(dut.unwanted.value)))
-
-    cocotb.start_soon(watch())
+    cocotb.start_soon(watch_unwanted(dut, shown))
     told = [frames.udp(b"x" * 50, dport=9), frames.tcp(b"abc"), frames.other_ip(b"12345678"), frames.udp(b"", dport=7)]
     silent = [frames.udp(b"x", dport=9, src=source) for source in ("255.255.255.255", "224.0.0.1", "0.0.0.0")]
     silent += [frames.to("01:00:5e:00:00:01", told[0]), frames.to("ff:ff:ff:ff:ff:ff", told[1]), frames.ping(b"", type=3)]
@@ -438,12 +443,67 @@ async def whose_senders_may_be_told(dut) -> None:
         assert got.first == int.from_bytes(frame[34:42], "big")
 
 
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.3])
+async def datagrams_to_a_kernel_have_a_route_of_their_own(dut, stall: float) -> None:
+    """Those from one host to the device alone, to a port that a kernel has and no service. RoCE frames among them come in each of
+    their beats, and nobody is told that a port is unreachable."""
+    bench = await Bench(dut, stall).start()
+    bench.datagram_frame.stall = bench.datagram_payload.stall = 0.0
+    shown: list[Any] = []
+    cocotb.start_soon(watch_unwanted(dut, shown))
+    wanted, roce, dropped, services = [], [], 0, 0
+    for n in range(60):
+        data = random.randbytes(random.choice([0, 1, 8, 100, 1400]))
+        kind = random.choice(["kernel", "kernel", "kernel", "roce", "group", "source", "service", "off"])
+        if kind == "roce":
+            roce.append(data.ljust(8, b"r"))
+            bench.rx.send(frames.roce(roce[-1]))
+            continue
+        if kind == "kernel":
+            frame = frames.udp(data, checksum=n % 2 == 0, dport=random.choice(KERNEL_PORTS), src=f"10.0.0.{n + 2}")
+            wanted.append(frames.judge(frame))
+        elif kind == "service":
+            frame, services = frames.udp(data or b"1", dport=SERVICE_PORT), services + 1
+        else:
+            source = random.choice(["255.255.255.255", "224.0.0.1", "0.0.0.0"]) if kind == "source" else frames.PEER_IP
+            frame, dropped = (
+                frames.udp(data, dport=KERNEL_PORTS[0] ^ 64 if kind == "off" else KERNEL_PORTS[0], src=source),
+                dropped + 1,
+            )
+            if kind == "group":
+                frame = frames.to("01:00:5e:00:00:01", frame)
+        bench.rx.send(frames.ethernet_padded(frame))
+    for judged in wanted:
+        got = await bench.datagram_frame.recv()
+        assert got.cls == constant("frame_pkg::CLASS_UDP") and got.payload_length == len(judged.payload)
+        assert says(got.headers, headers("UDP", judged.frame))
+        if judged.payload:
+            assert await bench.datagram_payload.recv() == judged.payload
+    for data in roce:
+        await bench.frame.recv()
+        assert await bench.payload.recv() == data
+    for _ in range(services):
+        await bench.service_frame.recv()
+        await bench.service_payload.recv()
+    await bench.quiet()
+    assert not bench.datagram_frame.received and not bench.datagram_payload.packets
+    assert bench.counts.get("drop_udp_port", 0) + bench.counts.get("drop_group", 0) == dropped
+    assert all(got.first >> 32 & 0xFFFF not in KERNEL_PORTS for got in shown if got.ipv4.src >> 28 != 0xE)
+    # A service comes first.
+    dut.datagram_ports.value = SERVICE_PORT
+    bench.rx.send(frames.udp(b"both", dport=SERVICE_PORT))
+    await bench.service_frame.recv()
+    await bench.quiet()
+    assert not bench.datagram_frame.received
+
+
 @pytest.mark.parametrize("width", [64, 512])
 def test_packet_plane(width: int) -> None:
     run(
         "packet_plane",
         __file__,
-        params={"DATA_W": width, "USERS": USERS, "ROCE_USERS": 1},
+        params={"DATA_W": width, "USERS": USERS, "ROCE_USERS": 1, "DATAGRAM_PORTS": len(KERNEL_PORTS)},
         ports={
             "now": Clock(),
             "local_addr": Plain("input", LOCAL),
@@ -455,6 +515,9 @@ def test_packet_plane(width: int) -> None:
             "service_ports": Plain("input", "services_pkg::service_ports_t"),
             "service_frame": Source(RX),
             "service_payload": AxisSourcePort(width),
+            "datagram_ports": Plain("input", f"logic [{16 * len(KERNEL_PORTS) - 1}:0]"),
+            "datagram_frame": Source(RX),
+            "datagram_payload": AxisSourcePort(width),
             "user_tx": Several(Sink(TX), USERS),
             "user_tx_payload": Several(AxisSinkPort(width), USERS),
             "arp_query": Sink(QUERY),

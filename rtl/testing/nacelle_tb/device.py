@@ -46,6 +46,7 @@ MAX_TRACE = 1 << 20
 TRACE_ROWS_MIN = 16  # frame_trace
 TRACE_FRAME = 128  # bytes of a frame for which the trace has an entry
 PAGE = 4096  # rpc_pkg::PAGE_W
+DATAGRAM_FRAME = 4096 + 42  # datagrams_pkg::DATAGRAM_BYTES, with their headers
 DRAM_KEYS = {
     "organisation": ("burst_bytes", "row_bytes", "bank_groups", "banks"),
     "timing": (
@@ -119,6 +120,7 @@ class Socket:
     completions: int
     memories: tuple[int, ...]  # that it reaches; none: all
     connections: int
+    datagrams: bool  # its kernel has a port of UDP
 
     @property
     def kernel(self) -> Kernel:
@@ -180,7 +182,7 @@ class Device:
         plain = {field.name: value for field in fields(self) if isinstance(value := getattr(self, field.name), bool | int | str)}
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
         rdma = [[socket.completions, socket.connections] for socket in self.sockets]
-        parameters = json.dumps([plain, sockets, self.reach(), rdma])
+        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams()])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
@@ -205,6 +207,10 @@ class Device:
     def reach(self) -> list[int]:
         """For each socket the memories that it reaches, a bit each."""
         return [sum(1 << memory for memory in set(socket.memories or range(self.memories))) for socket in self.sockets]
+
+    def datagrams(self) -> int:
+        """The sockets that have a port of UDP, a bit each."""
+        return sum(socket.datagrams << i for i, socket in enumerate(self.sockets))
 
     def clients(self) -> list[int | None]:
         """For each socket the client of the transport that its kernel is."""
@@ -398,7 +404,8 @@ def load(path: Path) -> Device:
         images = tuple(load_kernel(name, folders) for name in _images(entry))
         completions = entry.number("completions", 0, 1 << 15, default=0)
         connections = entry.number("connections", 0, MAX_KERNEL_CONNECTIONS, default=0)
-        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, [])), connections))
+        datagrams = entry.take("datagrams", bool, False)
+        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, [])), connections, datagrams))
         entry.end()
     device = Device(
         name=table.text("name", 32),
@@ -491,6 +498,8 @@ def check(device: Device) -> None:
                 name, other = owners.setdefault(function.code, (kernel.name, number))
                 if name != kernel.name and other != number:
                     raise DescriptionError(f"{where}: {name} and {kernel.name} both have function {function.code}")
+    if device.datagrams() and device.max_frame < DATAGRAM_FRAME:
+        raise DescriptionError(f"{where}: max_frame is {device.max_frame}; datagrams need {DATAGRAM_FRAME} or more")
     kernel_clients = sum(socket.completions > 0 for socket in device.sockets)
     if kernel_clients > MAX_CLIENTS - FIRST_KERNEL_CLIENT:
         raise DescriptionError(f"{where}: {kernel_clients} sockets start RDMA; at most {MAX_CLIENTS - FIRST_KERNEL_CLIENT} can")

@@ -191,6 +191,7 @@ package device_pkg;
   localparam int unsigned MEMORIES = {device.memories};
   // The memories that each socket reaches, the last socket first.
   localparam logic [SOCKETS-1:0][MEMORIES-1:0] SOCKET_MEMORIES = {{{reach}}};
+  localparam logic [SOCKETS-1:0] DATAGRAMS = {len(device.sockets)}'d{device.datagrams()};       // sockets with a port of UDP
   localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
 

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, socket::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1271,7 +1271,7 @@ pub mod socket {
     pub const BLOCK: Block = Block {
         name: "socket",
         kind: *b"SOCK",
-        version: 0x00010002,
+        version: 0x00010003,
         registers: &[
             TYPE,
             VERSION,
@@ -1293,9 +1293,21 @@ pub mod socket {
             IMAGE_COMMAND,
             IMAGE_STATE,
             IMAGE_DIGEST,
+            DATAGRAM_PORT,
+            DATAGRAM_NETWORK,
+            DATAGRAM_MASK,
+            DATAGRAM_PACE,
             PEER_NETWORK,
             PEERS,
             CONNECTIONS,
+            DATAGRAMS_RECEIVED,
+            DATAGRAMS_DROP_ROOM,
+            DATAGRAMS_DROP_LENGTH,
+            DATAGRAMS_DISCARDED,
+            DATAGRAMS_SENT,
+            DATAGRAMS_MALFORMED,
+            DATAGRAMS_REFUSED,
+            DATAGRAMS_UNRESOLVED,
         ],
     };
     /// 0x534f434b, "SOCK": a socket.
@@ -1364,6 +1376,20 @@ pub mod socket {
     pub const IMAGE_STATE: Register = Register { name: "IMAGE_STATE", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffff8f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[IMAGE_STATE_STATE, IMAGE_STATE_LIVE, IMAGE_STATE_ERROR, IMAGE_STATE_FINISHED], doc: "What has become of the last command." };
     /// SHA-256 of the image that is to be activated. SLVERR while a command is under way.
     pub const IMAGE_DIGEST: Register = Register { name: "IMAGE_DIGEST", offset: 0x80, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "SHA-256 of the image that is to be activated. SLVERR while a command is under way." };
+    /// `DATAGRAM_PORT.port`: The port.
+    pub const DATAGRAM_PORT_PORT: Field = Field { name: "port", low: 0, width: 16, doc: "The port." };
+    /// `DATAGRAM_PORT.enable`: Datagrams to it are received, and sent as `to` says.
+    pub const DATAGRAM_PORT_ENABLE: Field = Field { name: "enable", low: 16, width: 1, doc: "Datagrams to it are received, and sent as `to` says." };
+    /// `DATAGRAM_PORT.to`: To whom the kernel may send: 0: nobody; 1: an answer to each of the last 32 datagrams that it has got, at most three times as long; 2: to hosts of DATAGRAM_NETWORK.
+    pub const DATAGRAM_PORT_TO: Field = Field { name: "to", low: 24, width: 2, doc: "To whom the kernel may send: 0: nobody; 1: an answer to each of the last 32 datagrams that it has got, at most three times as long; 2: to hosts of DATAGRAM_NETWORK." };
+    /// UDP port of the kernel.
+    pub const DATAGRAM_PORT: Register = Register { name: "DATAGRAM_PORT", offset: 0xa0, count: None, mode: Mode::ReadWrite, mask: 0x301ffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[DATAGRAM_PORT_PORT, DATAGRAM_PORT_ENABLE, DATAGRAM_PORT_TO], doc: "UDP port of the kernel." };
+    /// IPv4 address of a network, the first byte highest. Of a host's address the bits in DATAGRAM_MASK must be the same.
+    pub const DATAGRAM_NETWORK: Register = Register { name: "DATAGRAM_NETWORK", offset: 0xa4, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of a network, the first byte highest. Of a host's address the bits in DATAGRAM_MASK must be the same." };
+    /// See DATAGRAM_NETWORK.
+    pub const DATAGRAM_MASK: Register = Register { name: "DATAGRAM_MASK", offset: 0xa8, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "See DATAGRAM_NETWORK." };
+    /// Time that each byte sent takes, in 1/256 cycle; a datagram has 64 bytes of headers, too.
+    pub const DATAGRAM_PACE: Register = Register { name: "DATAGRAM_PACE", offset: 0xac, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Time that each byte sent takes, in 1/256 cycle; a datagram has 64 bytes of headers, too." };
     /// An IPv6 address, its first four bytes in the first word, the first byte highest; IPv4 mapped into them: 0, 0, 0x0000ffff, address. SLVERR if the kernel can open no connections.
     pub const PEER_NETWORK: Register = Register { name: "PEER_NETWORK", offset: 0xb0, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "An IPv6 address, its first four bytes in the first word, the first byte highest; IPv4 mapped into them: 0, 0, 0x0000ffff, address. SLVERR if the kernel can open no connections." };
     /// `PEERS.prefix`: Bits of PEER_NETWORK with which the address of a peer must begin; of an IPv4 network 96 more than its own.
@@ -1378,6 +1404,62 @@ pub mod socket {
     pub const CONNECTIONS_USED: Field = Field { name: "used", low: 16, width: 8, doc: "Which of these are in use, a bit each." };
     /// Connections that the kernel has opened.
     pub const CONNECTIONS: Register = Register { name: "CONNECTIONS", offset: 0xc4, count: None, mode: Mode::Read, mask: 0xff00ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONNECTIONS_SLOTS, CONNECTIONS_USED], doc: "Connections that the kernel has opened." };
+    /// Datagrams taken for the kernel.
+    pub const DATAGRAMS_RECEIVED: Register = Register { name: "DATAGRAMS_RECEIVED", offset: 0xd0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Datagrams taken for the kernel." };
+    /// Received, but there was no room, or the kernel was decoupled.
+    pub const DATAGRAMS_DROP_ROOM: Register = Register { name: "DATAGRAMS_DROP_ROOM", offset: 0xd4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received, but there was no room, or the kernel was decoupled." };
+    /// Received, but longer than 4096 bytes.
+    pub const DATAGRAMS_DROP_LENGTH: Register = Register { name: "DATAGRAMS_DROP_LENGTH", offset: 0xd8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received, but longer than 4096 bytes." };
+    /// Of either direction: the kernel was decoupled.
+    pub const DATAGRAMS_DISCARDED: Register = Register { name: "DATAGRAMS_DISCARDED", offset: 0xdc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of either direction: the kernel was decoupled." };
+    /// Datagrams sent.
+    pub const DATAGRAMS_SENT: Register = Register { name: "DATAGRAMS_SENT", offset: 0xe0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Datagrams sent." };
+    /// From the kernel: no datagram, or not as long as its header says.
+    pub const DATAGRAMS_MALFORMED: Register = Register { name: "DATAGRAMS_MALFORMED", offset: 0xe4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "From the kernel: no datagram, or not as long as its header says." };
+    /// From the kernel, to whom it may not send.
+    pub const DATAGRAMS_REFUSED: Register = Register { name: "DATAGRAMS_REFUSED", offset: 0xe8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "From the kernel, to whom it may not send." };
+    /// From the kernel: no MAC address was found for its destination.
+    pub const DATAGRAMS_UNRESOLVED: Register = Register { name: "DATAGRAMS_UNRESOLVED", offset: 0xec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "From the kernel: no MAC address was found for its destination." };
+}
+
+/// Kernel `reflect`.
+pub mod reflect {
+    use super::*;
+
+    /// Byte address of the first.
+    pub const BASE: u32 = 0x10100;
+    /// How many there can be.
+    pub const BLOCK_COUNT: u32 = 16;
+    /// Bytes from one to the next.
+    pub const BLOCK_STRIDE: u32 = 0x1000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "reflect",
+        kind: *b"REFL",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CONTROL,
+            REFLECTED,
+            IGNORED,
+        ],
+    };
+    /// 0x5245464c, "REFL": the kernel `reflect`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x5245464c, \"REFL\": the kernel `reflect`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: the next socket's, or 0.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: the next socket's, or 0." };
+    /// `CONTROL.reflect`: Each datagram is sent back to its sender, but while `receive` runs.
+    pub const CONTROL_REFLECT: Field = Field { name: "reflect", low: 0, width: 1, doc: "Each datagram is sent back to its sender, but while `receive` runs." };
+    /// What it does. Else datagrams wait for `receive`.
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x10, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_REFLECT], doc: "What it does. Else datagrams wait for `receive`." };
+    /// Datagrams sent back.
+    pub const REFLECTED: Register = Register { name: "REFLECTED", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Datagrams sent back." };
+    /// Datagrams that were not, because they came from the kernel's own port number: two reflectors would go on for ever.
+    pub const IGNORED: Register = Register { name: "IGNORED", offset: 0x18, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Datagrams that were not, because they came from the kernel's own port number: two reflectors would go on for ever." };
 }
 
 /// Kernel `traffic`.
