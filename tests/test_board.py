@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a board is built and simulated, on a small part of one: MAC and RGMII as a netlist of ECP5, which sends back what it gets."""
+"""How a board is built and simulated, on a small part of one: MAC and RGMII as a netlist of ECP5, which sends back what it gets. And what it is mapped
+by keeps its meaning."""
 
 from __future__ import annotations
 
@@ -66,3 +67,37 @@ def test_frames_pass_a_netlist_by_its_pins(tmp_path: Path) -> None:
     while (sent := device.recv(5000)) is not None:
         back.append(sent.frame)
     assert back == frames and device.bad_frames == 0
+
+
+COMPARISONS = """
+module comparisons (input [4:0] x, output [255:0] y, output [3:0] z);
+  genvar c;
+  generate
+    for (c = 0; c < 32; c = c + 1) begin : g_constant
+      assign y[8*c+:8] = {x < c[4:0], x <= c[4:0], x > c[4:0], x >= c[4:0], c[4:0] < x, c[4:0] <= x, c[4:0] > x, c[4:0] >= x};
+    end
+  endgenerate
+  assign z = {x > 8'd40, 8'd3 < x, $signed(x) < $signed(5'd3), x < {x[0], x[4:1]}};
+endmodule
+"""
+PROVE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pyosys import libyosys as ys
+from ecp5 import COMPARE
+design = ys.Design()
+for command in (
+    f"read_verilog {sys.argv[2]}", "hierarchy -top comparisons", "proc", "copy comparisons as_it_was", f"techmap -map {COMPARE} comparisons",
+    "select -assert-count 2 comparisons/t:$lt comparisons/t:$le comparisons/t:$gt comparisons/t:$ge",
+    "miter -equiv -flatten as_it_was comparisons both", "sat -prove trigger 0 -verify both",
+):
+    ys.run_pass(command, design)
+"""
+
+
+def test_comparisons_with_constants_keep_their_meaning(tmp_path: Path) -> None:
+    source = tmp_path / "comparisons.v"
+    source.write_text(COMPARISONS)
+    command = [sys.executable, "-c", PROVE, str(ROOT / "tools"), str(source)]
+    proved = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert proved.returncode == 0, proved.stdout[-2000:]
