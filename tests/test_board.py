@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a board is built and simulated, on a small part of one: MAC and RGMII as a netlist of ECP5, which sends back what it gets. And what it is mapped
-by keeps its meaning."""
+"""How a board is built and simulated, on a small part of one: MAC and RGMII as a netlist of ECP5, which sends back what it gets.
+What it is mapped by keeps its meaning; and what the tools of vendors are given is complete."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "boards" / "sim"), str(ROOT / "rtl" / "testing"), str(ROOT / "sim")]
 
 import board  # noqa: E402
 from board_sim import BoardDevice  # noqa: E402
+from nacelle_tb.long import LONG  # noqa: E402
 
 # Everything of the board but the device, in whose place is a wire.
 WIRE = """
@@ -87,7 +92,8 @@ from pyosys import libyosys as ys
 from ecp5 import COMPARE
 design = ys.Design()
 for command in (
-    f"read_verilog {sys.argv[2]}", "hierarchy -top comparisons", "proc", "copy comparisons as_it_was", f"techmap -map {COMPARE} comparisons",
+    f"read_verilog {sys.argv[2]}", "hierarchy -top comparisons", "proc", "copy comparisons as_it_was",
+    f"techmap -map {COMPARE} comparisons",
     "select -assert-count 2 comparisons/t:$lt comparisons/t:$le comparisons/t:$gt comparisons/t:$ge",
     "miter -equiv -flatten as_it_was comparisons both", "sat -prove trigger 0 -verify both",
 ):
@@ -101,3 +107,39 @@ def test_comparisons_with_constants_keep_their_meaning(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROVE, str(ROOT / "tools"), str(source)]
     proved = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert proved.returncode == 0, proved.stdout[-2000:]
+
+
+@pytest.mark.parametrize("name", ["u55c", "agilex_f"])
+def test_what_the_vendors_tools_are_given_is_complete(name: str) -> None:
+    """The list of sources, in its order, with the ports of the vendor's cells and IP: slang finds all that it needs."""
+    import pyslang
+    from pyslang import ast, syntax
+
+    subprocess.run([sys.executable, str(ROOT / "tools" / "board.py"), name, "--mac", "02:00:00:00:00:17"], check=True)
+    built = board.Board(name)
+    text = (built.out / "files.tcl").read_text()
+    listed = [Path(line.strip(" {}")) for line in text.splitlines() if line.startswith("    {")]
+    assert "MAC=48'h020000000017" in text and all(path.exists() for path in listed)
+    options = ast.CompilationOptions()
+    options.topModules = {name}
+    compilation = ast.Compilation(pyslang.Bag([options]))
+    for path in [*listed, *(built.folders[0]).glob("*_cells.sv")]:
+        compilation.addSyntaxTree(syntax.SyntaxTree.fromFile(str(path)))
+    assert [d for d in compilation.getAllDiagnostics() if d.isError()] == []
+    # Every file that the project scripts name is there.
+    for script in built.folder.glob("*.tcl"):
+        named = re.findall(r"\$here/(?!\.\.)([\w.]+)", script.read_text())
+        assert all((built.folder / file).exists() for file in named), script
+
+
+@pytest.mark.skipif(not LONG, reason="takes an hour")
+def test_the_boards_netlist_answers_a_ping_and_a_call() -> None:
+    for step in ("synth", "simulate"):
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tools" / "board.py"), "butterstick", "--only", step], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert "a call carried out" in done.stderr
+    subprocess.run([sys.executable, str(ROOT / "tools" / "board.py"), "butterstick", "--only", "report"], check=True)
+    sizes = json.loads((board.Board("butterstick").out / "report.json").read_text())["netlist"]
+    assert sizes["lut4"] <= 0.9 * 83_640 and sizes["ebr"] <= 208

@@ -3,12 +3,14 @@
 
     python tools/board.py butterstick [--mac 02:...] [--address 10.77.0.2/16] [--gateway IP] [--dhcp] [--seed N]
     python tools/board.py butterstick --only synth|simulate|place|report
+    python tools/board.py u55c|agilex_f [--mac ...]
 
 Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote
 procedure call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack. It is made from what is
 in boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: netlist.json,
-placed.json, <board>.config, <board>.bit, report.json, and a log of each step. docs/how-to/build-for-a-board.md says how to make one
-for another board.
+placed.json, <board>.config, <board>.bit, report.json, and a log of each step. For a board whose chip only its vendor's tools know
+there is one step, `sources`: it writes files.tcl, which the board's project script reads. docs/how-to/build-for-a-board.md says how
+to make one for another board.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 BOARDS = ROOT / "boards"
 STEPS = ("synth", "simulate", "place", "report")
+VENDOR_STEPS = ("sources",)
 
 
 def say(text: str) -> None:
@@ -62,6 +65,16 @@ class Board:
         self.out = ROOT / "build" / "boards" / name
         self.out.mkdir(parents=True, exist_ok=True)
         self.netlist, self.placed = self.out / "netlist.json", self.out / "placed.json"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done here."""
+        return VENDOR_STEPS if "project" in self.description["chip"] else STEPS
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where its modules are, besides those of the device."""
+        return [BOARDS / self.description["family"], BOARDS / "common", self.folder]
 
     @property
     def device(self) -> Device:
@@ -98,7 +111,7 @@ def synthesise(board: Board, values: dict[str, str]) -> None:
             from pyosys import libyosys as ys
 
             design = ys.Design()
-            folders = [*module_dirs(rtl), GENERATED, BOARDS / board.description["family"], board.folder]
+            folders = [*module_dirs(rtl), GENERATED, *board.folders]
             search = " ".join(f"-y {folder}" for folder in folders if folder.exists())
             cells = sorted((BOARDS / board.description["family"]).glob("*_cells.sv"))
             files = [*packages(rtl), *cells, board.folder / f"{board.name}.sv"]
@@ -119,6 +132,25 @@ def synthesise(board: Board, values: dict[str, str]) -> None:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         sys.exit(f"error: synthesis failed; {log} says why")
+
+
+def sources(board: Board, values: dict[str, str]) -> None:
+    """Lists the sources for the vendor's tool, packages first and each after those that it needs; and the parameters."""
+    subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
+    rtl = generate(board.device)
+    used = {kernel.module for kernel in board.device.kernels}
+    kernels = {path.stem for folder in rtl.kernel_folders for path in folder.glob("kernel_*.toml")}
+    files = list(packages(rtl))
+    for folder in [*module_dirs(rtl), GENERATED, *board.folders]:
+        found = sorted(folder.glob("*.sv"))
+        files += [
+            path for path in found if path not in files and path.stem not in kernels - used and not path.stem.endswith("_cells")
+        ]
+    listed = "\n".join(f"    {{{path}}}" for path in files)
+    chosen = " ".join(f"{{{name}={value}}}" for name, value in values.items())
+    (board.out / "files.tcl").write_text(f"set nacelle_sources {{\n{listed}\n}}\nset nacelle_parameters {{{chosen}}}\n")
+    script = board.folder.relative_to(ROOT) / board.description["chip"]["project"]
+    say(f"{board.out.relative_to(ROOT)}/files.tcl lists the sources; {script} takes it")
 
 
 def model(netlist: Path, work: Path, log: Path, *defines: str) -> Path:
@@ -216,7 +248,7 @@ def main() -> None:
     parser.add_argument("--gateway", default="0.0.0.0", help="to other networks, if there is one")
     parser.add_argument("--dhcp", action="store_true", help="ask for an address, use --address if nobody answers")
     parser.add_argument("--seed", type=int, default=1, help="of place and route: another one, other places and another speed")
-    parser.add_argument("--only", choices=STEPS, help="this step, from what is there")
+    parser.add_argument("--only", choices=(*STEPS, *VENDOR_STEPS), help="this step, from what is there")
     arguments = parser.parse_args()
     try:
         board = Board(arguments.board)
@@ -224,8 +256,12 @@ def main() -> None:
     except DescriptionError as error:
         sys.exit(f"error: {error}")
     begin = time.monotonic()
-    for step in STEPS if arguments.only is None else [arguments.only]:
-        if step == "synth":
+    if arguments.only not in (None, *board.steps):
+        sys.exit(f"error: {board.name} has no step {arguments.only}, but {', '.join(board.steps)}")
+    for step in board.steps if arguments.only is None else [arguments.only]:
+        if step == "sources":
+            sources(board, parameters(arguments))
+        elif step == "synth":
             synthesise(board, parameters(arguments))
         elif step == "simulate":
             simulate(board, arguments)

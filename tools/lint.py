@@ -45,7 +45,7 @@ def on_board(name: str) -> tuple[str, int, Top]:
     family = folder.parent / description["family"]
     device = folder / description["device"]
     files = (*sorted(family.glob("*_cells.sv")), folder / f"{name}.sv")
-    return str(device), load(device).data_w, Top(name, files, (family,))
+    return str(device), load(device).data_w, Top(name, files, (family, folder.parent / "common"))
 
 
 def lint(name: str, data_w: int, top: Top = Top()) -> int:

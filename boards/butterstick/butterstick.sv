@@ -81,21 +81,17 @@ module butterstick
 
   // ---- device ----
   localparam int unsigned DRAM_ID_W = dram_id_w(MEMORIES);
-  axil_if #(.ADDR_W(20)) bus ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(DRAM_ID_W)) dram[1] ();
-  logic seed_valid;
-  logic [31:0] seed;
 
   OSCG #(.DIV(128)) oscillator (.OSC(noise));
-  jitter_seed random (.clk, .rst, .noise, .valid(seed_valid), .seed);
-  device_start #(
-      .MAC       (MAC),
-      .IP        (IP),
-      .PREFIX_LEN(PREFIX_LEN),
-      .GATEWAY   (GATEWAY),
+  standalone_device #(
+      .MAC         (MAC),
+      .IP          (IP),
+      .PREFIX_LEN  (PREFIX_LEN),
+      .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
-  ) start (
-      .clk, .rst, .seed_valid, .seed, .bus, .done(), .failed()
+  ) device (
+      .clk, .rst, .noise, .rx, .tx, .dram
   );
   axi_ram #(
       .DATA_W(DATA_W),
@@ -103,8 +99,5 @@ module butterstick
       .ID_W  (DRAM_ID_W)
   ) memory (
       .clk, .rst, .in(dram[0])
-  );
-  nacelle_shell device (
-      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .rx, .tx, .bus, .dram
   );
 endmodule

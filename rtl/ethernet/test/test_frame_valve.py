@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""frame_valve: a MAC that cannot stall, and a FIFO that is full at any time. Each frame comes whole, or bad and cut, or not at all, in order."""
+"""frame_valve: a MAC that cannot stall, and a FIFO that is full at any time. Each frame comes whole, or bad and cut, or not at
+all, in order."""
 
 import random
 
@@ -88,7 +89,7 @@ async def a_reset_of_the_receiver_ends_its_frame(dut) -> None:
         await wait_cycles(dut, random.randrange(4, 15))
         await FallingEdge(dut.clk)
         dut.broken.value = 1
-        await source.drained()       # what comes now is nothing
+        await source.drained()  # what comes now is nothing
         await FallingEdge(dut.clk)
         dut.broken.value = 0
         source.send(second)

@@ -112,7 +112,7 @@ async def a_device_that_stands_still_loses_frames_and_no_more(dut) -> None:
     kept = len(whole)
     assert whole == [(frame, False) for frame in sent[:kept]]
     assert kept + mac.lost == len(sent)
-    assert (cut, bad) == (sent[kept], False) or bad and sent[kept].startswith(cut[:-1])
+    assert (cut, bad) == (sent[kept], False) or (bad and sent[kept].startswith(cut[:-1]))
     await mac.put(sent[0])
     await wait_cycles(dut, 60)
     assert sink.packets[-1] == (sent[0], False)
