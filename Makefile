@@ -87,11 +87,13 @@ test: setup-test setup-interop  ## set up, build, and run every test
 	@$(PYTHON) tools/test.py
 
 # Each step says what it found; the first that fails ends it.
-test-long: soak cluster interop mutate  ## what make test has no time for: soak, kills, every width, comparison, fuzzing, mutation, coverage (hours)
+test-long: soak cluster interop mutate  ## what make test has no time for: soak, kills, every width, comparison, fuzzing, mutation, the board's netlist, coverage (hours)
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
 	@cd host && NACELLE_LONG=1 $(CARGO) test --release -p nacelle-device --test kills
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release -p nacelle-fuzz
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
+	@$(PYTHON) -m pip install -q --no-deps --require-hashes -r tools/requirements-board.lock
+	@NACELLE_LONG=1 $(PYTHON) -m pytest -q tests/test_board.py
 	@$(PYTHON) tools/coverage.py
 
 test-management: setup-test setup-demo  ## what a device does without a host: registers, address, discovery, link, log, trace; against Linux programs (root)

@@ -7,10 +7,10 @@
 
 Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote
 procedure call by its pins (boards/sim/check.py); place and route by nextpnr-ecp5, the bitstream by ecppack; the same simulation of
-what has been placed and routed. It is made from what is in boards/<board> and the device that boards/<board>/board.toml names. All of
-it lies in build/boards/<board> then: netlist.json, placed.json, <board>.config, <board>.bit, report.json, and a log of each step. For a board whose chip only its vendor's tools know
-there is one step, `sources`: it writes files.tcl, which the board's project script reads. docs/how-to/build-for-a-board.md says how
-to make one for another board.
+what has been placed and routed. It is made from what is in boards/<board> and the device that boards/<board>/board.toml names. All
+of it lies in build/boards/<board> then: netlist.json, placed.json, <board>.config, <board>.bit, report.json, a log of each step.
+For a board whose chip only its vendor's tools know there is one step, `sources`: it writes files.tcl, which the board's project
+script reads. docs/how-to/build-for-a-board.md says how to make one for another board.
 """
 
 from __future__ import annotations
