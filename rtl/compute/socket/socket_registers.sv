@@ -119,7 +119,7 @@ module socket_registers
       [AT_PEER_NETWORK : AT_PEER_NETWORK + 12'(4 * PEER_NETWORK_WORDS - 1)]: value = network_q[2'd3 - read_at[3:2]];
       AT_PEERS: value = {peers_q, 23'd0, prefix_q};
       AT_CONNECTIONS: value = {8'd0, 8'(connections), 8'd0, 8'(CONNECTIONS)};
-      AT_DATAGRAM_PORT: value = {6'd0, datagrams_q.to, 7'd0, datagrams_q.enable, datagrams_q.port};
+      AT_DATAGRAM_PORT: value = DATAGRAMS ? {6'd0, datagrams_q.to, 7'd0, datagrams_q.enable, datagrams_q.port} : '0;
       AT_DATAGRAM_NETWORK: value = datagrams_q.network;
       AT_DATAGRAM_MASK: value = datagrams_q.mask;
       AT_DATAGRAM_PACE: value = 32'(datagrams_q.pace);
@@ -132,7 +132,6 @@ module socket_registers
     value_resp = known ? AXI_OKAY : of_kernel(read_at) ? AXI_SLVERR : AXI_DECERR;
     if (!known) value = '0;
     if (known && of_images(read_at) && !images_readable) value_resp = AXI_SLVERR;
-    if (known && of_datagrams(read_at) && !DATAGRAMS) value_resp = AXI_SLVERR;
     if (take_write) begin
       value_resp = writable(write_at) ? AXI_OKAY : of_kernel(write_at) ? AXI_SLVERR : AXI_DECERR;
       if (writable(write_at) && of_images(write_at) && !images_writable) value_resp = AXI_SLVERR;

@@ -15,6 +15,7 @@ SEED = 0xC0FFEE42
 BUS_END = 1 << 20
 DATA_W = 64
 KERNEL_AT = 0x100
+DATAGRAM_SETTINGS = ("PORT", "NETWORK", "MASK", "PACE")
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
         blocks = len(expected)
         for i, socket in enumerate(named(name).sockets):
             expected.append((address("socket.TYPE", i), "SOCK"))
-            kind = {"traffic": "TRAF", "hostile": "HOST"}.get(socket.kernel.name)
+            kind = {"traffic": "TRAF", "hostile": "HOST", "reflect": "REFL"}.get(socket.kernel.name)
             if kind:
                 expected.append((address("socket.TYPE", i) + KERNEL_AT, kind))
         found = chain(device)
@@ -99,16 +100,26 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
     # What can be written is written as it is: nothing may change.
     writable = {at for at, register in words.items() if "w" in register["access"]}
     control = {name: address(name, 2) for name in ("traffic.CONTROL", "management.COMMAND", "RANDOM_SEED")}
-    # One of a socket with one image takes no command.
-    control |= {f"{i}": address("socket.IMAGE_COMMAND", i) for i in range(len(named("standard").sockets))}
+    # One of a socket with one image takes no command, one without connections and datagrams no settings for them.
+    refused = {
+        address(f"socket.{name}", i) + 4 * word
+        for i in range(len(named("standard").sockets))
+        for name, words in [
+            ("IMAGE_COMMAND", 1),
+            ("PEER_NETWORK", 4),
+            ("PEERS", 1),
+            *((f"DATAGRAM_{s}", 1) for s in DATAGRAM_SETTINGS),
+        ]
+        for word in range(words)
+    }
     taken = {
         at
         for at in range(0, BUS_END, 4)
-        if at not in control.values() and written(running, at, read.get(at, 0) if at in writable else 0xFFFF_FFFF)
+        if at not in refused | set(control.values()) and written(running, at, read.get(at, 0) if at in writable else 0xFFFF_FFFF)
     }
-    assert taken == writable - set(control.values())
+    assert taken == writable - refused - set(control.values())
     assert written(running, control["traffic.CONTROL"], 2) and written(running, control["management.COMMAND"], 0)
-    assert not any(written(running, at, 1) for name, at in control.items() if name.isdecimal())
+    assert refused < writable and not any(written(running, at, 1) for at in refused)
     changing = {
         address("management.STATUS"),
         address("management.COMMAND"),

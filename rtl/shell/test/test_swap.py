@@ -38,6 +38,8 @@ from nacelle_tb.swap import (
 READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
 LIMIT_MS_REGISTER = address("KERNEL_TIMEOUT_MS")
 LOAD_CYCLES = 2500  # socket_images: the model of a bitstream's time
+FIRST = [0] * len(DEVICE.sockets)  # the image that each socket holds after reset
+CHANGED = [int(i == PRODUCT) for i in range(len(DEVICE.sockets))]
 
 
 @pytest.fixture
@@ -70,16 +72,16 @@ def test_a_caller_finds_the_new_functions(device: SimDevice) -> None:
             user = EARLY if code == HOSTILE else 0
             assert net.call(peer, code, user) == (UNKNOWN if code not in there else BAD_ARGUMENTS if code == MATMUL else 0)
 
-    check([0, 0, 0], 0)
+    check(FIRST, 0)
     product = Socket(device, PRODUCT)
     assert product.activate(net, 1) == "OK"
     assert product.read("NAME") == int.from_bytes(b"incr", "little")
-    check([0, 1, 0], 2)
+    check(CHANGED, 2)
     assert socket.activate(net, 1) == "NO_IDENTITY"
-    check([0, 1, 0], 2)
+    check(CHANGED, 2)
     product.write("IMAGE_COMMAND", ROLL_BACK)
     assert product.finish(net) == "OK"
-    check([0, 0, 0], 4)
+    check(FIRST, 4)
 
 
 def test_a_reader_notices_that_the_description_changes(device: SimDevice) -> None:
@@ -88,7 +90,7 @@ def test_a_reader_notices_that_the_description_changes(device: SimDevice) -> Non
     net = Network(device, peers)
     addr, key, length = where_described(net, peer)
     product = Socket(device, PRODUCT)
-    texts = [description(DEVICE, held) for held in ([0, 0, 0], [0, 1, 0])]
+    texts = [description(DEVICE, held) for held in (FIRST, CHANGED)]
     seen, odd = set(), 0
 
     def count() -> int:
