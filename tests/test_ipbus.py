@@ -161,7 +161,7 @@ def test_config_by_way_of_the_network(wire: Wire, namespace: list[str], kind: st
     bad(3, f"nothing at {ADDRESS}:50002 answers IPbus", "get", f"{ADDRESS}:50002", "QPS", "--timeout", "0.5")
     bad(3, "cannot be reached", "get", "192.0.2.1", "QPS", "--timeout", "0.5")
     token.chmod(0o644)
-    bad(2, "other users can read the token", "get", ADDRESS, "QPS", *with_token)
+    bad(2, "other users can read the secret", "get", ADDRESS, "QPS", *with_token)
     counts = device.counters()
     assert counts["login_wrong"] == 1 and counts["login"] == 11, counts
     device.write((CCI_TOKEN, 0), (CCI_TOKEN + 4, 0), (CCI_TOKEN + 8, 0), (CCI_TOKEN + 12, 0))

@@ -185,5 +185,5 @@ def test_one_that_does_not_say_what_it_is_goes_again(wire: Wire) -> None:
     wire.device("--name", NAME, "--library", str(LIBRARY))
     result = wire.run("--json", "kernel", "activate", NAME, "2", "mute")
     assert result.returncode == REFUSED and "did not say that it is there; it holds hostile" in error(result)
-    [socket] = wire.json("kernel", "list", NAME)[2:]
+    socket = wire.json("kernel", "list", NAME)[2]
     assert (socket["active"], socket["error"]) == (0, "no-identity")
