@@ -252,7 +252,7 @@ async def addresses_that_nobody_owns(dut) -> None:
     """DECERR for reads and writes, and the bus goes on."""
     bus = await begin(dut)
     end = 0x400 + 4 * len(COUNTERS)
-    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x301C, 0x5000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
+    for address in (0x74, 0x7C, 0xCC, 0x3FC, end, 0xFFC, 0x301C, 0x7000, 0xF000, 0x10000 + SOCKETS * 0x1000, 0x80000, 0xFFFFC):
         assert (await bus.read(address)) == (0, AxiResp.DECERR), f"{address:#x}"
         assert await bus.write(address, 1) == AxiResp.DECERR, f"{address:#x}"
     assert await bus.get(0) == FACTS[0]
