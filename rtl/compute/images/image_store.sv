@@ -110,7 +110,8 @@ module image_store
       AT_SELECT:     rdata = 32'(select_q);
       AT_STATE:      rdata = {8'd0, upload_q, 8'(error_q), provisioned, 5'd0, state_q};
       AT_PLACE:      rdata = {upload_q, place_q};
-      default:       rdata = has_slot ? {22'd0, in_use[selected], verified_q[selected], socket_q[selected]} : '0;
+      AT_SLOT:       rdata = has_slot ? {22'd0, in_use[selected], verified_q[selected], socket_q[selected]} : '0;
+      default:       rdata = '0;
     endcase
   end
 
