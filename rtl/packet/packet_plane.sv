@@ -2,15 +2,16 @@
 
 // The packet plane: receive and transmit side, address resolution and echo. Each class of received frames has a route (`route_of`). RoCE
 // frames are sent on `frame` and `payload`, UDP to a port of a service on `service_frame` and `service_payload`, to a port of a kernel on
-// `datagram_frame` and `datagram_payload`; ARP and echo requests are answered here; classes whose protocol the device does not implement are dropped and counted, each by a counter of its own.
+// `datagram_frame` and `datagram_payload`; ARP and echo requests are answered here; classes whose protocol the device does not implement
+// are dropped and counted, each by a counter of its own.
 //
 // At its two ends are the units of the link: pause_control, which stops senders as the neighbour asks, and vlan_remove and vlan_insert (in
 // packet_tx), so that nothing in between knows of a VLAN.
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle after those of packet_rx. When `frame` or `payload` stalls, all later
 // frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames never
-// stall other frames: they have a queue of their own, and are dropped when it is full. The services and the ports of kernels take or drop as well. Echo requests may stall other frames for a small
-// share of the time (hold_budget); beyond that they are dropped.
+// stall other frames: they have a queue of their own, and are dropped when it is full. The services and the ports of kernels take or drop
+// as well. Echo requests may stall other frames for a small share of the time (hold_budget); beyond that they are dropped.
 module packet_plane
   import packet_pkg::*;
   import frame_pkg::*;
@@ -110,8 +111,7 @@ module packet_plane
 
   // An echo request without a unicast source, or above the permitted rate, is dropped.
   wire answers_echo = head.headers.one_host && echo_allowed;
-  // A service answers, too: to one host only.
-  // So does a kernel, to what was sent to the device alone.
+  // A service answers, too: to one host only. So does a kernel, to what was sent to the device alone.
   logic listens, of_kernel;
   always_comb begin
     listens   = 1'b0;
@@ -172,12 +172,7 @@ module packet_plane
   assign frame.data  = roce_frame.frame;
   assign taker[TO_ROCE].ready = frame.ready;
 
-  assign payload.tvalid = payload_taker[TO_ROCE].tvalid;
-  assign payload.tdata  = payload_taker[TO_ROCE].tdata;
-  assign payload.tkeep  = payload_taker[TO_ROCE].tkeep;
-  assign payload.tlast  = payload_taker[TO_ROCE].tlast;
-  assign payload.tuser  = payload_taker[TO_ROCE].tuser;
-  assign payload_taker[TO_ROCE].tready = payload.tready;
+  axis_wires roce_payload (.in(payload_taker[TO_ROCE]), .out(payload));
 
   // Services.
   routed_t service_routed;
@@ -186,12 +181,7 @@ module packet_plane
   assign service_frame.data  = service_routed.frame;
   assign taker[TO_SERVICES].ready = service_frame.ready;
 
-  assign service_payload.tvalid = payload_taker[TO_SERVICES].tvalid;
-  assign service_payload.tdata  = payload_taker[TO_SERVICES].tdata;
-  assign service_payload.tkeep  = payload_taker[TO_SERVICES].tkeep;
-  assign service_payload.tlast  = payload_taker[TO_SERVICES].tlast;
-  assign service_payload.tuser  = payload_taker[TO_SERVICES].tuser;
-  assign payload_taker[TO_SERVICES].tready = service_payload.tready;
+  axis_wires to_services (.in(payload_taker[TO_SERVICES]), .out(service_payload));
 
   // Kernels.
   routed_t datagram_routed;
@@ -200,12 +190,7 @@ module packet_plane
   assign datagram_frame.data  = datagram_routed.frame;
   assign taker[TO_DATAGRAMS].ready = datagram_frame.ready;
 
-  assign datagram_payload.tvalid = payload_taker[TO_DATAGRAMS].tvalid;
-  assign datagram_payload.tdata  = payload_taker[TO_DATAGRAMS].tdata;
-  assign datagram_payload.tkeep  = payload_taker[TO_DATAGRAMS].tkeep;
-  assign datagram_payload.tlast  = payload_taker[TO_DATAGRAMS].tlast;
-  assign datagram_payload.tuser  = payload_taker[TO_DATAGRAMS].tuser;
-  assign payload_taker[TO_DATAGRAMS].tready = datagram_payload.tready;
+  axis_wires to_datagrams (.in(payload_taker[TO_DATAGRAMS]), .out(datagram_payload));
 
   // Dropped: a class without a route, or a frame that its route does not accept.
   routed_t dropped;
@@ -312,12 +297,7 @@ module packet_plane
     assign send[i].valid    = user_tx[i].valid;
     assign send[i].data     = user_tx[i].data;
     assign user_tx[i].ready = send[i].ready;
-    assign send_payload[i].tvalid    = user_tx_payload[i].tvalid;
-    assign send_payload[i].tdata     = user_tx_payload[i].tdata;
-    assign send_payload[i].tkeep     = user_tx_payload[i].tkeep;
-    assign send_payload[i].tlast     = user_tx_payload[i].tlast;
-    assign send_payload[i].tuser     = user_tx_payload[i].tuser;
-    assign user_tx_payload[i].tready = send_payload[i].tready;
+    axis_wires of_user (.in(user_tx_payload[i]), .out(send_payload[i]));
   end
 
   axis_if #(.DATA_W(DATA_W)) sent ();

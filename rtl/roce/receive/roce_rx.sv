@@ -173,26 +173,11 @@ module roce_rx
       .clk, .rst, .in(payload), .route(routed), .out(way), .empty(routes_empty)
   );
 
-  assign cm_payload.tvalid = way[TO_CM].tvalid;
-  assign cm_payload.tdata  = way[TO_CM].tdata;
-  assign cm_payload.tkeep  = way[TO_CM].tkeep;
-  assign cm_payload.tlast  = way[TO_CM].tlast;
-  assign cm_payload.tuser  = way[TO_CM].tuser;
-  assign way[TO_CM].tready = cm_payload.tready;
+  axis_wires to_cm (.in(way[TO_CM]), .out(cm_payload));
 
-  assign packet_payload.tvalid = way[TO_RESPONDER].tvalid;
-  assign packet_payload.tdata  = way[TO_RESPONDER].tdata;
-  assign packet_payload.tkeep  = way[TO_RESPONDER].tkeep;
-  assign packet_payload.tlast  = way[TO_RESPONDER].tlast;
-  assign packet_payload.tuser  = way[TO_RESPONDER].tuser;
-  assign way[TO_RESPONDER].tready = packet_payload.tready;
+  axis_wires to_responder (.in(way[TO_RESPONDER]), .out(packet_payload));
 
-  assign response_payload.tvalid = way[TO_REQUESTER].tvalid;
-  assign response_payload.tdata  = way[TO_REQUESTER].tdata;
-  assign response_payload.tkeep  = way[TO_REQUESTER].tkeep;
-  assign response_payload.tlast  = way[TO_REQUESTER].tlast;
-  assign response_payload.tuser  = way[TO_REQUESTER].tuser;
-  assign way[TO_REQUESTER].tready = response_payload.tready;
+  axis_wires to_requester (.in(way[TO_REQUESTER]), .out(response_payload));
 
   assign way[TO_DROP].tready = 1'b1;
 

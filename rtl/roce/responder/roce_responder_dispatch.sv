@@ -62,12 +62,7 @@ module roce_responder_dispatch
 
   assign way[DRAIN].tready = 1'b1;
 
-  assign data.tvalid = way[MEMORY].tvalid;
-  assign data.tdata  = way[MEMORY].tdata;
-  assign data.tkeep  = way[MEMORY].tkeep;
-  assign data.tlast  = way[MEMORY].tlast;
-  assign data.tuser  = way[MEMORY].tuser;
-  assign way[MEMORY].tready = data.tready;
+  axis_wires to_memory (.in(way[MEMORY]), .out(data));
 
   assign idle = !action.valid && !qp_event.valid && !write.valid && verdicts_empty && !payload.tvalid;
 endmodule
