@@ -210,47 +210,31 @@ module kernel_reflect
     end
   end
 
-  // ---- registers: one access at a time, answered a cycle later ----
+  // ---- registers ----
   logic        write;
-  logic [11:0] read_at, write_at;
-  assign write    = ctrl.awvalid && ctrl.wvalid && !ctrl.bvalid;
-  assign read_at  = {ctrl.araddr[11:2], 2'b00};
-  assign write_at = {ctrl.awaddr[11:2], 2'b00};
-  assign ctrl.awready = write;
-  assign ctrl.wready  = write;
-  assign ctrl.arready = !ctrl.rvalid;
-  always_ff @(posedge clk) begin
-    if (write) begin
-      ctrl.bresp <= writable(write_at) ? AXI_OKAY : AXI_DECERR;
-      if (write_at == AT_CONTROL) reflect_q <= ctrl.wdata[0];
-    end
-    if (ctrl.arvalid && ctrl.arready) begin
-      unique case (read_at)
-        AT_CONTROL: ctrl.rdata <= 32'(reflect_q);
-        AT_REFLECTED: ctrl.rdata <= reflected_q;
-        AT_IGNORED: ctrl.rdata <= ignored_q;
-        default: ctrl.rdata <= '0;
-      endcase
-      ctrl.rresp <= readable(read_at) ? AXI_OKAY : AXI_DECERR;
-    end
-    ctrl.bvalid <= !rst && (write || (ctrl.bvalid && !ctrl.bready));
-    ctrl.rvalid <= !rst && ((ctrl.arvalid && ctrl.arready) || (ctrl.rvalid && !ctrl.rready));
-    if (rst) reflect_q <= 1'b0;
+  logic [11:0] at;
+  logic [31:0] wdata, rdata;
+  always_comb begin
+    unique case (at)
+      AT_CONTROL:   rdata = 32'(reflect_q);
+      AT_REFLECTED: rdata = reflected_q;
+      AT_IGNORED:   rdata = ignored_q;
+      default:      rdata = '0;
+    endcase
   end
+  always_ff @(posedge clk) begin
+    if (rst) reflect_q <= 1'b0;
+    else if (write && at == AT_CONTROL) reflect_q <= wdata[0];
+  end
+  axil_access access (
+      .clk, .rst, .bus(ctrl), .at, .write, .wdata, .readable(readable(at)), .writable(writable(at)), .rdata, .idle()
+  );
 
   // ---- unused ports ----
+  kernel_no_rdma no_rdma (.wqe, .cqe);
   kernel_no_connections no_connections (.connect, .conn);
-  assign wqe.valid     = 1'b0;
-  assign wqe.data      = '0;
-  assign cqe.ready     = 1'b1;
-  assign msg_tx.tvalid = 1'b0;
-  assign msg_tx.tdata  = '0;
-  assign msg_tx.tkeep  = '0;
-  assign msg_tx.tlast  = 1'b0;
-  assign msg_tx.tuser  = 1'b0;
-  assign msg_rx.tready = 1'b1;
+  kernel_no_messages no_messages (.msg_tx, .msg_rx);
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, ctrl.wstrb, ctrl.awaddr, ctrl.araddr, ctrl.wdata, wqe.ready, cqe.valid, cqe.data, msg_tx.tready, msg_rx.tvalid,
-                       msg_rx.tdata, msg_rx.tkeep, msg_rx.tlast, msg_rx.tuser, head, rx.tuser};
+  assign unused_ok = &{1'b0, wdata, head, rx.tuser};
 endmodule
