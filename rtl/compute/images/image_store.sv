@@ -24,9 +24,9 @@ module image_store
     input  logic            clk,
     input  logic            rst,
     axil_if.slave           bus,                                 // 12 bits of address
-    input  logic [SOCKETS-1:0][MAX_SLOTS-1:0] used,                  // by each socket: the image in it is there, or being put there
-    output logic [SOCKETS-1:0][MAX_SLOTS-1:0] verified,              // for each socket: it has its record
-    input  image_slot_t [SOCKETS-1:0]           record_slot,
+    input  logic [SOCKETS-1:0][MAX_SLOTS-1:0] used,              // by each socket: the image in it is there, or being put there
+    output logic [SOCKETS-1:0][MAX_SLOTS-1:0] verified,          // for each socket: it has its record
+    input  image_slot_t [SOCKETS-1:0]     record_slot,
     input  record_word_t [SOCKETS-1:0]    record_at,
     output logic [SOCKETS-1:0][31:0]      record_word,           // a cycle later
     stream_if.sink          fetch[SOCKETS],                      // store_word_t: a word of the store,
@@ -49,11 +49,11 @@ module image_store
   state_e            state_q;
   store_error_e      error_q;
   logic [7:0]        select_q, upload_q;
-  image_slot_t             slot_q;                 // of the upload
+  image_slot_t       slot_q;                 // of the upload
   store_word_t       place_q;
   logic              placed_q;               // PLACE was written in this upload
   logic              failed_q;               // memory has not taken a word of it
-  logic [MAX_SLOTS-1:0]  verified_q;
+  logic [MAX_SLOTS-1:0] verified_q;
   logic [MAX_SLOTS-1:0][7:0] socket_q;
   logic [7:0]        written_q, nonzero_q;   // words of the key
 

@@ -3,9 +3,9 @@
 // Holds one kernel, the first of KERNELS, and isolates it: the kernel can access memory only through the window of its current job, by
 // AXI bursts and by RDMA. A job that takes longer than `kernel_timeout_cycles` ends with RESULT_KERNEL_TIMEOUT, one that is cancelled with
 // RESULT_CANCELLED, one whose kernel writes outside of its window with RESULT_MEMORY_ERROR; the kernel is then decoupled from memory and
-// reset; connections that it has opened are closed. With several IMAGES software can put another of KERNELS in the kernel's place (see socket_swap). A job of a function that the
-// kernel does not have is not passed to it: RESULT_UNKNOWN_FUNCTION; with several images it was called when the socket had the function,
-// and another socket may have it: RESULT_SOCKET_UNAVAIL. There is exactly one
+// reset; connections that it has opened are closed. With several IMAGES software can put another of KERNELS in the kernel's place (see
+// socket_swap). A job of a function that the kernel does not have is not passed to it: RESULT_UNKNOWN_FUNCTION; with several images it was
+// called when the socket had the function, and another socket may have it: RESULT_SOCKET_UNAVAIL. There is exactly one
 // `done` for each job, after all writes of the kernel are visible to every reader and all of its work requests are complete; it
 // carries the job's tag. Regions that the kernel does not take are discarded.
 //
@@ -59,7 +59,7 @@ module socket
     axil_if.slave           ctrl,                    // see socket_registers
     input  logic [MAX_SLOTS-1:0] uploaded,           // places whose image was verified for this socket,
     output logic [MAX_SLOTS-1:0] used,               // those that it uses,
-    output image_slot_t           record_slot,             // and a word of a record,
+    output image_slot_t     record_slot,             // and a word of a record,
     output record_word_t    record_at,
     input  logic [31:0]     store_word,              // a cycle later
     stream_if.source        fetch,                   // store_word_t: a word of the store
