@@ -106,6 +106,14 @@ class Wire:
                 child.kill()
 
 
+def tshark(capture: Path, which: str, *fields: str, options: Sequence[str] = ()) -> list[list[str]]:
+    """Fields of the frames in a capture that pass a display filter."""
+    names = [word for field in fields for word in ("-e", field)]
+    command = ["tshark", "-n", "-r", str(capture), *options, "-Y", which, "-T", "fields", *names]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return [line.split("\t") for line in text.splitlines()]
+
+
 @pytest.fixture
 def namespace() -> Iterator[list[str]]:
     """A network namespace of its own: what to put before a command that is to run in it. Needs root."""

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ADDRESS, ROOT, Wire
+from conftest import ADDRESS, ROOT, Wire, tshark
 from nacelle_tb.cci import address
 
 pytestmark = [
@@ -89,10 +89,8 @@ class Link:
 
     def tshark(self, filter_: str, *fields: str) -> list[list[str]]:
         """Fields of the captured frames that pass a filter, with checksums judged."""
-        command = ["tshark", "-r", str(self.capture), "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]
-        command += ["-Y", filter_, "-T", "fields", *(word for field in fields for word in ("-e", field))]
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
-        return [line.split("\t") for line in result.stdout.splitlines()]
+        judged = ("-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE")
+        return tshark(self.capture, filter_, *fields, options=judged)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NACELLE, ROOT, Wire
+from conftest import NACELLE, ROOT, Wire, tshark
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
@@ -155,10 +155,7 @@ class Network:
 
     def shown(self, fields: list[str], which: str) -> list[list[str]]:
         """What tshark reads in the device's capture."""
-        names = [word for field in fields for word in ("-e", field)]
-        command = ["tshark", "-n", "-r", str(self.capture), "-Y", which, "-T", "fields", *names]
-        text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-        return [line.split("\t") for line in text.splitlines()]
+        return tshark(self.capture, which, *fields)
 
     def end(self) -> None:
         """Ends what was started here, last first."""

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ADDRESS, ROOT, Wire
+from conftest import ADDRESS, ROOT, Wire, tshark
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
@@ -118,11 +118,7 @@ class Link:
         """Fields of the captured frames that pass a filter."""
         self.wire.run("stop", "own")
         time.sleep(0.5)
-        command = ["tshark", "-r", str(self.capture), "-Y", filter_, "-T", "fields"]
-        for field in fields:
-            command += ["-e", field]
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
-        return [line.split("\t") for line in result.stdout.splitlines()]
+        return tshark(self.capture, filter_, *fields)
 
 
 @pytest.fixture
