@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from conftest import ADDRESS, ROOT, Wire
+from ipbus_programs import TOKEN
+from test_ipbus import Managed
 
 NAME = "own"
 LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_test.so"
 KERNEL = ROOT / "rtl" / "compute" / "kernels" / "kernel_increment.toml"
-REFUSED, USAGE = 4, 2
+REFUSED, USAGE, UNREACHABLE = 4, 2, 3
 SOCKET, FIRST = 1, 2  # its first place: it has two images of the build
 KEY = "6b" * 32
 
@@ -105,6 +107,33 @@ def test_what_is_wrong_is_said_and_changes_nothing(wire: Wire) -> None:
     result = wire.run("--json", "kernel", "pack", str(KERNEL), "--build", scene.build, "--socket", "1", "--key-file",
                       str(scene.key), "-o", str(path))  # fmt: skip
     assert result.returncode == USAGE and "other users can read" in error(result)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
+def test_an_image_comes_by_the_network(wire: Wire, namespace: list[str]) -> None:
+    """From a host that reaches the device by IPbus only, with the token; not without it, nor where nothing answers."""
+    key = secret(wire.folder, "key", KEY)
+    device = Managed(wire, namespace, "rtl", "--image-key", str(key), library=LIBRARY)
+    low, high = (row["value"] for row in wire.json("config", "get", "managed", "BUILD_DIGEST_LO", "BUILD_DIGEST_HI"))
+    out = wire.folder / "image"
+    packed = wire.run("kernel", "pack", str(KERNEL), "--build", f"{high << 32 | low:016x}", "--socket", str(SOCKET),
+                      "--key-file", str(key), "-o", str(out))  # fmt: skip
+    assert packed.returncode == 0, packed.stderr
+    token = secret(wire.folder, "token", "".join(f"{word:08x}" for word in TOKEN))
+
+    def load(address: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return device.command("--json", "kernel", "load", address, str(out), *options)
+
+    def verified() -> list[bool]:
+        return [bool(image["digest"]) for image in wire.json("kernel", "list", "managed")[SOCKET]["images"][FIRST:]]
+
+    result = load(f"{ADDRESS}:50001")
+    assert result.returncode == REFUSED and "without a token" in error(result) and not any(verified())
+    result = load("10.77.0.99:50001", "--token-file", str(token), "--timeout", "2")
+    assert result.returncode == UNREACHABLE and "10.77.0.99" in error(result)
+    result = load(f"{ADDRESS}:50001", "--token-file", str(token))
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["slot"] == 0 and verified() == [True, False]
 
 
 def test_a_device_without_a_key_takes_no_image(wire: Wire) -> None:

@@ -26,9 +26,11 @@ LOSS = ("--loss", "5", "--dup", "3", "--reorder", "3")
 class Managed:
     """A device with a token, and the namespace from which it is managed."""
 
-    def __init__(self, wire: Wire, namespace: list[str], kind: str, *arguments: str, token: bool = True) -> None:
+    def __init__(
+        self, wire: Wire, namespace: list[str], kind: str, *arguments: str, token: bool = True, library: Path = LIBRARY
+    ) -> None:
         self.wire, self.namespace, self.kind = wire, namespace, kind
-        made_of = ("--soft",) if kind == "soft" else ("--library", str(LIBRARY))
+        made_of = ("--soft",) if kind == "soft" else ("--library", str(library))
         wire.device("--name", "managed", "--tap", "nacelle0", *made_of, *arguments, before=namespace)
         subprocess.run([*namespace, "ip", "address", "add", "10.77.0.1/16", "dev", "nacelle0"], check=True)
         subprocess.run([*namespace, "ip", "link", "set", "nacelle0", "up"], check=True)
