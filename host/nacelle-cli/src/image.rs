@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use nacelle_device::Kernel;
 use nacelle_manage::images::{Image, ImageError, ImageKey, ImageStore, KernelIdentity, UploadError};
-use nacelle_manage::map::{Chain, images};
 use nacelle_manage::{Digest, Registers};
 use serde::Serialize;
 
@@ -19,7 +18,7 @@ use crate::config::over_network;
 use crate::failure::Failure;
 use crate::manage::control;
 use crate::output::print_json;
-use crate::remote::{self, RemoteRegisters, Token};
+use crate::remote::{self, RemoteRegisters, Token, unreadable};
 
 /// How often the device is asked whether it has verified an image.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -42,10 +41,6 @@ pub(crate) fn image_key(file: &Path) -> Result<ImageKey, Failure> {
     let said =
         |error: String| Failure::usage(format!("{}: {error}", file.display()), "make one with 'openssl rand -hex 32'");
     remote::read(file)?.parse().map_err(said)
-}
-
-fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
-    move |error| Failure::usage(format!("cannot read {}: {error}", path.display()), "is it there, and yours?")
 }
 
 pub(crate) fn pack(cli: &Cli, args: &PackArgs) -> Result<(), Failure> {
@@ -132,9 +127,8 @@ where
     Failure: From<R::Error>,
     R::Error: Display,
 {
-    let there = Chain::new(registers).flatten().any(|found| found.kind == images::BLOCK.kind);
     let refused = |error| refusal(device, error);
-    let mut store = ImageStore::new(registers, there).map_err(refused)?;
+    let mut store = ImageStore::find(registers).map_err(refused)?;
     let slot = slot.map_or_else(|| store.free(), Ok).map_err(refused)?;
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(file.len() as u64) } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {

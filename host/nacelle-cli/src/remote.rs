@@ -51,11 +51,16 @@ impl Token {
     }
 }
 
+/// Why a file of the user's cannot be read.
+pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+    move |error| Failure::usage(format!("cannot read {}: {error}", path.display()), "is it there, and yours?")
+}
+
 /// Reads a file that others than its owner cannot read.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    let failed = |error| Failure::usage(format!("cannot read {}: {error}", path.display()), "is it there, and yours?");
-    let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
+    let failed = unreadable(path);
+    let file = File::open(path).map_err(&failed)?;
+    if file.metadata().map_err(&failed)?.permissions().mode() & 0o077 != 0 {
         let hint = format!("let nobody else read it: chmod 600 {}", path.display());
         return Err(Failure::usage(format!("other users can read the secret in {}", path.display()), hint));
     }

@@ -2,7 +2,7 @@
 //! How long the calls of each socket take, and how many wait, by the registers of the histograms (docs/reference/histograms.md).
 
 use crate::Registers;
-use crate::map::{Chain, ChainError, Register, histograms as map};
+use crate::map::{Chain, Register, histograms as map};
 
 /// Sockets that there can be: words of an array for one bin.
 pub const MAX_SOCKETS: u32 = 16;
@@ -117,16 +117,10 @@ impl Histograms {
     /// Those of this device, if it has some.
     ///
     /// # Errors
-    /// If its blocks cannot be found.
-    pub fn find<R: Registers>(registers: &mut R) -> Result<Option<Self>, ChainError<R::Error>> {
-        for found in Chain::new(registers) {
-            let found = found?;
-            if found.block.is_some_and(|block| block.kind == map::BLOCK.kind) {
-                let address = found.address;
-                return Self::at(registers, address).map(Some).map_err(|error| ChainError::Access { address, error });
-            }
-        }
-        Ok(None)
+    /// If the registers cannot be accessed.
+    pub fn find<R: Registers>(registers: &mut R) -> Result<Option<Self>, R::Error> {
+        let found = Chain::new(registers).first(&map::BLOCK)?;
+        found.map(|found| Self::at(registers, found.address)).transpose()
     }
 
     /// Those whose block is at this address.

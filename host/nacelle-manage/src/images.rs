@@ -10,7 +10,7 @@ use std::str::FromStr;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
 
-use crate::map::{Register, images};
+use crate::map::{Chain, Register, images};
 use crate::{Digest, Registers};
 
 /// First bytes of a file.
@@ -358,12 +358,13 @@ pub struct ImageStore<'a, R> {
 }
 
 impl<'a, R: Registers> ImageStore<'a, R> {
-    /// The store of a device that has one: its block is at the address that it has in every device.
+    /// The store of a device.
     ///
     /// # Errors
-    /// If it has none, or does not answer.
-    pub fn new(registers: &'a mut R, exists: bool) -> Result<Self, UploadError<R::Error>> {
-        if !exists {
+    /// [`UploadError::None`] if it has none, [`UploadError::Access`] if it does not answer.
+    pub fn find(registers: &'a mut R) -> Result<Self, UploadError<R::Error>> {
+        let found = Chain::new(registers).first(&images::BLOCK).map_err(UploadError::Access)?;
+        if found.is_none() {
             return Err(UploadError::None);
         }
         let mut store = Self { registers, slots: 0, slot_bytes: 0 };

@@ -6,7 +6,6 @@ use std::time::Instant;
 use nacelle::Descriptor;
 use nacelle_link::WireDir;
 use nacelle_manage::histograms::{Histogram, Histograms, SocketTimes, Times};
-use nacelle_manage::map::ChainError;
 use nacelle_manage::{Control, Error, QueuePair, QueuePairCounters, Stats, discover};
 use serde::Serialize;
 
@@ -70,11 +69,7 @@ impl Sampler {
             Some(known) => known,
             none => {
                 let mut control = Control::open(&self.wire, &self.device.name)?;
-                // What has no chain of blocks has no histograms either.
-                let found = match Histograms::find(&mut control) {
-                    Err(ChainError::Access { error, .. }) => return Err(error),
-                    found => found.ok().flatten(),
-                };
+                let found = Histograms::find(&mut control)?;
                 none.insert((control, found))
             }
         };

@@ -77,8 +77,10 @@ impl RtlEngine {
         if let Some(known) = self.kernels.slots {
             return Ok(known);
         }
-        let there = Chain::new(&mut self.sim).flatten().any(|found| found.kind == images::BLOCK.kind);
-        let slots = if there { self.sim.reg_read(images::SLOTS.at(images::BASE))? } else { 0 };
+        let slots = match Chain::new(&mut self.sim).first(&images::BLOCK)? {
+            Some(found) => self.sim.reg_read(images::SLOTS.at(found.address))?,
+            None => 0,
+        };
         self.kernels.slots = Some(slots);
         Ok(slots)
     }

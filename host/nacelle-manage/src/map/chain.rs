@@ -66,6 +66,22 @@ impl<'a, R: Registers> Chain<'a, R> {
         Self { registers, next: Some(device::BASE), seen: Vec::new() }
     }
 
+    /// The first block of this type, if the device has one whose registers are known here. A chain that breaks off before has none.
+    ///
+    /// # Errors
+    /// If the device does not answer.
+    pub fn first(self, block: &Block) -> Result<Option<Found>, R::Error> {
+        for found in self {
+            match found {
+                Ok(found) if found.block.is_some_and(|known| known.kind == block.kind) => return Ok(Some(found)),
+                Ok(_) => {}
+                Err(ChainError::Access { error, .. }) => return Err(error),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
     /// The block at this address; `None` if the device does without it.
     fn follow(&mut self, address: u32) -> Result<Option<Found>, ChainError<R::Error>> {
         let words = self.registers.read_all(&[address, address + 4, address + 8]);
@@ -163,6 +179,20 @@ pub(super) mod tests {
             .block(0x3000, &[0; 4], 0, 0);
         let found: Vec<_> = Chain::new(&mut device).map(|found| found.unwrap().address).collect();
         assert_eq!(found, [0, 0x2000]);
+    }
+
+    #[test]
+    fn the_first_block_of_a_type_is_found() {
+        let mut device = Words::default()
+            .block(0, b"NACL", 1, 0x1000)
+            .block(0x1000, b"HIST", 0x0002_0000, 0x2000) // a major version that is not known
+            .block(0x2000, b"SOCK", 1 << 16, 0x3000)
+            .block(0x3000, b"SOCK", 1 << 16, 0x10);
+        let mut first = |block| Chain::new(&mut device).first(block).map(|found| found.map(|found| found.address));
+        assert_eq!(first(&crate::map::socket::BLOCK), Ok(Some(0x2000)));
+        assert_eq!(first(&crate::map::histograms::BLOCK), Ok(None));
+        let mut silent = Words::default().block(0, b"NACL", 1, 0x1000);
+        assert_eq!(Chain::new(&mut silent).first(&crate::map::histograms::BLOCK), Err(0x1000));
     }
 
     #[test]
