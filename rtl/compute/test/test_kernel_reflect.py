@@ -8,6 +8,7 @@ import struct
 
 import cocotb
 import pytest
+from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
@@ -91,6 +92,28 @@ async def datagrams_go_back_while_it_is_told_to(dut, stall: float) -> None:
     for at in (0x11C, 0x200):
         assert (await bench.ctrl.read(at))[1] == DECERR and await bench.ctrl.write(at, 1) == DECERR
     assert await bench.ctrl.write(REFLECTED, 1) == DECERR
+
+
+@cocotb.test()
+async def a_datagram_is_reflected_two_cycles_later(dut) -> None:
+    """From its first beat offered to its first beat sent; then a beat a cycle."""
+    bench = Bench(dut, 0.0)
+    await start(dut)
+    assert await bench.ctrl.write(CONTROL, 1) == 0
+    for length in (0, 100, 2000):
+        bench.rx.send(datagram(length))
+        offered, cycle = 0, 0
+        sent: list[int] = []
+        while bench.rx.busy or not bench.tx.packets:
+            await RisingEdge(dut.clk)
+            cycle += 1
+            if int(dut.rx_tvalid.value):
+                offered = offered or cycle
+            if int(dut.tx_tvalid.value) and int(dut.tx_tready.value):
+                sent.append(cycle)
+            assert cycle < 1000
+        assert sent == list(range(offered + 2, offered + 2 + len(sent)))
+        await bench.tx.recv()
 
 
 @cocotb.test()
