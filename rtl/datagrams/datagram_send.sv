@@ -25,7 +25,7 @@ module datagram_send
     output logic [N-1:0]         fetch,
     input  logic [N-1:0][DATA_W-1:0] beat,
     output logic [N-1:0]         sent,
-    stream_if.source             query,           // ipv4_addr_t
+    stream_if.source             query,           // ip_addr_t
     stream_if.sink               answer,          // arp_answer_t
     stream_if.source             tx,              // frame_tx_t
     axis_if.source               tx_payload,
@@ -120,7 +120,7 @@ module datagram_send
   end
   assign tx.valid    = state_q == S_OFFER;
   assign query.valid = state_q == S_QUERY;
-  assign query.data  = datagram_q.ip;
+  assign query.data  = ip_mapped(datagram_q.ip);
   assign answer.ready = state_q == S_ANSWER;
 
   // ---- the payload ----

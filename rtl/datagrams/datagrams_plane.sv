@@ -32,7 +32,7 @@ module datagrams_plane
     axis_if.sink                    from_kernel[SOCKETS],
     stream_if.source                tx,                    // frame_tx_t
     axis_if.source                  tx_payload,
-    stream_if.source                query,                 // ipv4_addr_t
+    stream_if.source                query,                 // ip_addr_t
     stream_if.sink                  answer,                // arp_answer_t
     input  logic [SOCKETS-1:0][$clog2(COUNTS)-1:0] counter_at,
     output logic [SOCKETS-1:0][31:0] counter,              // same cycle

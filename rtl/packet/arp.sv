@@ -34,7 +34,7 @@ module arp
     input  local_addr_t local_addr,
     stream_if.sink      rx,      // frame_rx_t of CLASS_ARP; always accepted
     stream_if.source    tx,      // frame_tx_t
-    stream_if.sink      query,   // ipv4_addr_t
+    stream_if.sink      query,   // ip_addr_t
     stream_if.source    answer,  // arp_answer_t
     stream_if.sink      claim,   // arp_claim_t
     input  arp_watch_t  watch,
@@ -148,8 +148,10 @@ module arp
   logic        changed_q;     // is no longer the device's
   arp_frame_t  tx_q;
 
+  ip_addr_t   queried;
   ipv4_addr_t asked;
-  assign asked = query.data;
+  assign queried = query.data;
+  assign asked   = ipv4_of(queried);
   ipv4_addr_t mask_q;         // of the prefix
   always_ff @(posedge clk) mask_q <= ~(ipv4_addr_t'('1) >> local_addr.prefix_length);
   wire on_link = ((asked ^ local_addr.ip) & mask_q) == '0;

@@ -10,7 +10,8 @@
 module packet_build
   import packet_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter bit          IPV6 = 1'b1            // the places behind IPv6 headers are used
 ) (
     input  logic                      clk,
     input  logic                      rst,
@@ -58,7 +59,7 @@ module packet_build
   assign beside_last = 9'(request.hdr_length) + (9'(request.pad) + (request.icrc ? 9'(roce_wire_pkg::ICRC_BYTES - 1) : '1));
   assign body        = 17'(request.payload_length) + 17'(beside);
   assign last        = 17'(request.payload_length) + 17'(beside_last);
-  assign place       = place_of_length(request.hdr_length);
+  assign place       = place_of_length(request.hdr_length, IPV6);
 
   always_comb begin
     plan = '{
@@ -71,7 +72,7 @@ module packet_build
         payload_index: '0,
         below: '0
     };
-    for (int unsigned p = 0; p < PLACES; p++)
+    for (int unsigned p = 0; p < (IPV6 ? PLACES : IPV4_PLACES); p++)
       if (place == place_e'(p)) begin
         plan.payload_index |= index_t'(32'(PLACE_BYTES[p]) / BYTES);
         plan.below |= ~({BYTES{1'b1}} << (32'(PLACE_BYTES[p]) % BYTES));

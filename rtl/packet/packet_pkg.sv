@@ -19,8 +19,41 @@ package packet_pkg;
     return ip[31:0];
   endfunction
 
+  function automatic logic is_mapped(ip_addr_t ip);
+    return ip[127:32] == {80'h0, 16'hffff};
+  endfunction
+
+  // fe80::/64, the only part of fe80::/10 in which there are addresses (RFC 4291, 2.5.6).
+  localparam logic [63:0] LINK_LOCAL_PREFIX = 64'hfe80_0000_0000_0000;
+
+  function automatic logic is_link_local(ip_addr_t ip);
+    return ip[127:64] == LINK_LOCAL_PREFIX;
+  endfunction
+
+  function automatic logic is_multicast(ip_addr_t ip);
+    return ip[127:120] == 8'hff;
+  endfunction
+
+  localparam ip_addr_t ALL_NODES = 128'hff02_0000_0000_0000_0000_0000_0000_0001;    // RFC 4291, 2.7.1
+  localparam ip_addr_t ALL_ROUTERS = 128'hff02_0000_0000_0000_0000_0000_0000_0002;
+
+  // The group of the hosts that may have this address (RFC 4291, 2.7.1).
+  function automatic ip_addr_t solicited_node(ip_addr_t ip);
+    return {104'hff02_0000_0000_0000_0000_0001_ff, ip[23:0]};
+  endfunction
+
   localparam mac_t MAC_BROADCAST = '1;
   localparam int unsigned MAC_GROUP_BIT = 40;  // set in group addresses (IEEE 802, 8.2)
+
+  // The Ethernet address of an IPv6 group (RFC 2464, 7).
+  function automatic mac_t mac_of_group(ip_addr_t ip);
+    return {16'h3333, ip[31:0]};
+  endfunction
+
+  // The interface identifier that follows from a MAC address (RFC 4291, appendix A).
+  function automatic logic [63:0] interface_id(mac_t mac);
+    return {mac[47:24] ^ 24'h020000, 16'hfffe, mac[23:0]};
+  endfunction
 
   // ---- Ethernet (IEEE 802.3) ----
   typedef enum logic [15:0] {
@@ -65,9 +98,18 @@ package packet_pkg;
 
   // ---- IPv4 without options (RFC 791, RFC 3168) ----
   typedef enum logic [7:0] {
-    IPPROTO_ICMP = 8'd1,
-    IPPROTO_TCP  = 8'd6,
-    IPPROTO_UDP  = 8'd17
+    IPPROTO_HOP_BY_HOP = 8'd0,   // IPv6 extension headers (RFC 8200, 4; RFC 4302; RFC 6275; RFC 7401; RFC 5533): up to FRAGMENT,
+    IPPROTO_ICMP       = 8'd1,
+    IPPROTO_TCP        = 8'd6,
+    IPPROTO_UDP        = 8'd17,
+    IPPROTO_ROUTING    = 8'd43,
+    IPPROTO_FRAGMENT   = 8'd44,
+    IPPROTO_AH         = 8'd51,
+    IPPROTO_ICMPV6     = 8'd58,
+    IPPROTO_DST_OPTS   = 8'd60,  // these,
+    IPPROTO_MOBILITY   = 8'd135,
+    IPPROTO_HIP        = 8'd139,
+    IPPROTO_SHIM6      = 8'd140  // and these
   } ipproto_e;
 
   typedef struct packed {
@@ -89,7 +131,23 @@ package packet_pkg;
   } ipv4_hdr_t;
   localparam int unsigned IPV4_HDR_BYTES = $bits(ipv4_hdr_t) / 8;  // 20
 
-  // ---- ICMP echo (RFC 792) ----
+  // ---- IPv6 (RFC 8200, RFC 3168) ----
+  typedef struct packed {
+    logic [3:0]  version;
+    logic [5:0]  dscp;
+    logic [1:0]  ecn;
+    logic [19:0] flow_label;
+    logic [15:0] payload_length;  // what follows this header
+    logic [7:0]  next_header;
+    logic [7:0]  hop_limit;
+    ip_addr_t    src;
+    ip_addr_t    dst;
+  } ipv6_hdr_t;
+  localparam int unsigned IPV6_HDR_BYTES = $bits(ipv6_hdr_t) / 8;  // 40
+  localparam int unsigned IPV6_MORE_BYTES = IPV6_HDR_BYTES - IPV4_HDR_BYTES;  // 20: what follows is so much later in the frame
+  localparam int unsigned IPV6_PREFIX_LENGTH = 64;  // of every link (RFC 4291, 2.5.4)
+
+  // ---- ICMP echo (RFC 792), also that of ICMPv6 (RFC 4443, 4) ----
   typedef struct packed {
     logic [7:0]  icmp_type;
     logic [7:0]  code;
@@ -101,6 +159,41 @@ package packet_pkg;
 
   localparam logic [7:0] ICMP_ECHO_REPLY = 8'd0;
   localparam logic [7:0] ICMP_ECHO_REQUEST = 8'd8;
+
+  // ---- ICMPv6 (RFC 4443) and neighbour discovery (RFC 4861, 4) ----
+  localparam logic [7:0] ICMPV6_UNREACHABLE = 8'd1;
+  localparam logic [7:0] ICMPV6_TOO_BIG = 8'd2;
+  localparam logic [7:0] ICMPV6_ECHO_REQUEST = 8'd128;
+  localparam logic [7:0] ICMPV6_ECHO_REPLY = 8'd129;
+  localparam logic [7:0] ND_ROUTER_SOLICITATION = 8'd133;
+  localparam logic [7:0] ND_ROUTER_ADVERTISEMENT = 8'd134;
+  localparam logic [7:0] ND_NEIGHBOUR_SOLICITATION = 8'd135;
+  localparam logic [7:0] ND_NEIGHBOUR_ADVERTISEMENT = 8'd136;
+  localparam logic [7:0] ND_HOP_LIMIT = 8'd255;      // a router has not forwarded it
+
+  // The option that has an Ethernet address.
+  typedef struct packed {
+    logic [7:0] option;
+    logic [7:0] length;           // in units of 8 bytes
+    mac_t       mac;
+  } nd_lla_t;
+  localparam logic [7:0] ND_OPTION_SOURCE_LLA = 8'd1;
+  localparam logic [7:0] ND_OPTION_TARGET_LLA = 8'd2;
+  localparam logic [7:0] ND_OPTION_PREFIX = 8'd3;
+
+  // Neighbour solicitation or advertisement, with the first option.
+  typedef struct packed {
+    logic [7:0]  icmp_type;
+    logic [7:0]  code;
+    logic [15:0] checksum;
+    logic        router;          // the flags are those of an advertisement
+    logic        solicited;
+    logic        override_;
+    logic [28:0] reserved;
+    ip_addr_t    target;
+    nd_lla_t     lla;
+  } nd_hdr_t;
+  localparam int unsigned ND_HDR_BYTES = $bits(nd_hdr_t) / 8;  // 32
 
   // ---- ICMP destination unreachable (RFC 792, RFC 1191) ----
   localparam logic [7:0] ICMP_UNREACHABLE = 8'd3;
@@ -149,15 +242,16 @@ package packet_pkg;
   // ---- frames between the packet plane and the protocols. Received ones are in frame_pkg ----
 
   // Header window: the first bytes of a frame, enough for the longest header chain that is parsed or sent
-  // (Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + AtomicETH 28 = 82). First byte of the frame in the most significant byte,
-  // so that the window's upper bits cast to a struct of the headers.
-  localparam int unsigned HDR_BYTES = 88;
+  // (Ethernet 14 + IPv6 40 + UDP 8 + BTH 12 + AtomicETH 28 = 102). First byte of the frame in the most significant byte,
+  // so that the window's upper bits cast to a struct of the headers. Without IPv6 its last IPV6_MORE_BYTES are zero, and cost nothing.
+  localparam int unsigned HDR_BYTES = 108;
   typedef logic [HDR_BYTES*8-1:0] hdr_window_t;
 
   // The positions of a payload in its frame: after UDP or the ICMP echo header, or after a BTH with extension headers. Few positions, which
-  // keeps shifters small.
-  localparam int unsigned PLACES = 8;
-  typedef enum logic [2:0] {
+  // keeps shifters small. The upper half is that of IPv6, IPV6_MORE_BYTES later each; three of them are in the lower half as well.
+  localparam int unsigned IPV4_PLACES = 8;
+  localparam int unsigned PLACES = 2 * IPV4_PLACES;
+  typedef enum logic [3:0] {
     PLACE_42,
     PLACE_54,
     PLACE_58,
@@ -165,15 +259,26 @@ package packet_pkg;
     PLACE_66,
     PLACE_70,
     PLACE_74,
-    PLACE_82
+    PLACE_82,
+    PLACE_V6_62,
+    PLACE_V6_74,
+    PLACE_78,
+    PLACE_V6_82,
+    PLACE_86,
+    PLACE_90,
+    PLACE_94,
+    PLACE_102
   } place_e;
-  localparam logic [PLACES-1:0][7:0] PLACE_BYTES = {8'd82, 8'd74, 8'd70, 8'd66, 8'd62, 8'd58, 8'd54, 8'd42};
+  localparam logic [PLACES-1:0][7:0] PLACE_BYTES = {
+      8'd102, 8'd94, 8'd90, 8'd86, 8'd82, 8'd78, 8'd74, 8'd62, 8'd82, 8'd74, 8'd70, 8'd66, 8'd62, 8'd58, 8'd54, 8'd42
+  };
 
-  // The position after a header of this many bytes, which must be one of these.
-  function automatic place_e place_of_length(logic [6:0] hdr_length);
-    logic [2:0] place;
+  // The position after a header of this many bytes, which must be one of these; one of the lower half if it is in both.
+  function automatic place_e place_of_length(logic [6:0] hdr_length, bit ipv6);
+    logic [3:0] place;
     place = '0;
-    for (int unsigned p = 0; p < PLACES; p++) if (8'(hdr_length) == PLACE_BYTES[p]) place |= 3'(p);
+    for (int unsigned p = 0; p < (ipv6 ? PLACES : IPV4_PLACES); p++)
+      if (8'(hdr_length) == PLACE_BYTES[p] && !(place_e'(p) inside {PLACE_V6_62, PLACE_V6_74, PLACE_V6_82})) place |= 4'(p);
     return place_e'(place);
   endfunction
 
@@ -196,7 +301,17 @@ package packet_pkg;
     ipv4_addr_t  gateway;         // 0: none
     logic        dhcp;            // DHCP answers to all hosts are received: UDP to port 68 of 255.255.255.255
     logic        mdns;            // so is what is sent to the group of mDNS
+    ip_addr_t    link_local;      // IPv6, each 0 if there is none: without this one no IPv6 packet is received
+    ip_addr_t    global_;         // its prefix has IPV6_PREFIX_LENGTH bits,
+    logic        on_link;         // and the other addresses of it are on this link
+    ip_addr_t    router;          // a link-local address
   } local_addr_t;
+
+  // The device's address for packets to `ip`: the link-local one if that is link-local, else the global one (RFC 6724, 5, rule 2); 0: none.
+  function automatic ip_addr_t source_address(local_addr_t own, ip_addr_t ip);
+    if (is_mapped(ip)) return own.ip == '0 ? '0 : ip_mapped(own.ip);
+    return is_link_local(ip) ? own.link_local : own.global_;
+  endfunction
 
   // An ARP request about `ip` itself (RFC 5227): a probe, without sender, or an announcement.
   typedef struct packed {

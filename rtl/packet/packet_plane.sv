@@ -24,7 +24,8 @@ module packet_plane
     parameter int unsigned CLOCK_HZ = 250_000_000,   // for the times of ARP
     parameter int unsigned USERS = 1,                // protocols that send,
     parameter int unsigned ROCE_USERS = 1,           // the first of them: RoCE
-    parameter int unsigned DATAGRAM_PORTS = 1
+    parameter int unsigned DATAGRAM_PORTS = 1,
+    parameter bit          IPV6 = 1'b1               // else IPv6 packets are dropped
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -43,7 +44,7 @@ module packet_plane
     axis_if.source         datagram_payload,
     stream_if.sink         user_tx[USERS],           // frame_tx_t
     axis_if.sink           user_tx_payload[USERS],
-    stream_if.sink         arp_query,                // ipv4_addr_t
+    stream_if.sink         arp_query,                // ip_addr_t: whose MAC address; IPv4 in mapped form
     stream_if.source       arp_answer,               // arp_answer_t, immediate
     stream_if.sink         arp_claim,                // arp_claim_t
     input  arp_watch_t     arp_watch,
@@ -98,7 +99,7 @@ module packet_plane
       .clk, .rst, .settings(link.vlan), .in(rx), .out(untagged), .foreign, .tag, .idle(untagged_idle)
   );
 
-  packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME)) receive (
+  packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .IPV6(IPV6)) receive (
       .clk, .rst, .local_addr, .rx(untagged), .foreign, .tag,
       .frame(rx_frame), .payload(rx_payload), .events(rx_events), .idle(rx_idle)
   );
@@ -303,7 +304,7 @@ module packet_plane
   axis_if #(.DATA_W(DATA_W)) sent ();
   localparam logic [SENDERS-1:0] ROCE = SENDERS'((1 << ROCE_USERS) - 1);
 
-  packet_tx #(.DATA_W(DATA_W), .N(SENDERS)) transmit (
+  packet_tx #(.DATA_W(DATA_W), .N(SENDERS), .IPV6(IPV6)) transmit (
       .clk, .rst, .vlan(link.vlan), .priorities(link.priorities),
       .stop(({SENDERS{stop_roce}} & ROCE) | ({SENDERS{stop_other}} & ~ROCE)),
       .frame(send), .payload(send_payload), .tx(sent), .events(tx_events), .idle(tx_idle)

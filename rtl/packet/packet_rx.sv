@@ -14,7 +14,8 @@ module packet_rx
   import crc32_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
-    parameter int unsigned MAX_FRAME = 4224  // bytes without FCS; longer ones are dropped. A multiple of a beat
+    parameter int unsigned MAX_FRAME = 4224, // bytes without FCS; longer ones are dropped. A multiple of a beat
+    parameter bit          IPV6 = 1'b1       // else all IPv6 packets are CLASS_IPV6
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -258,7 +259,7 @@ module packet_rx
   logic [$clog2(PAYLOADS):0] frames_room;
   logic store_empty;
 
-  packet_store #(.DATA_W(DATA_W), .DEPTH(STORE_DEPTH), .FRAMES(PAYLOADS)) store (
+  packet_store #(.DATA_W(DATA_W), .DEPTH(STORE_DEPTH), .FRAMES(PAYLOADS), .IPV6(IPV6)) store (
       .clk, .rst,
       .in_valid(s1_q.valid && s1_q.index != index_t'(MAX_BEATS)), .in_data(s1_q.data), .in_last(s1_q.valid && s1_q.last),
       .extent(s9_q.extent), .verdict(settled), .beats($bits(room)'(s10_q.beats)),

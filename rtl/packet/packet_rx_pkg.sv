@@ -29,7 +29,7 @@ package packet_rx_pkg;
 
   // The positions of a payload: the start of the frame, or after headers. Few positions, which keeps shifters small.
   localparam int unsigned RX_PLACES = PLACES + 1;
-  typedef logic [3:0] rx_place_t;
+  typedef logic [4:0] rx_place_t;
   localparam rx_place_t RX_PLACE_0 = rx_place_t'(PLACES);  // below it: place_e
   localparam logic [RX_PLACES-1:0][7:0] RX_PLACE_BYTES = {8'd0, PLACE_BYTES};
 

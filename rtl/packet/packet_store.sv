@@ -7,11 +7,13 @@
 // verdict to the first beat out (block RAM, then the beat behind it). `in` cannot stop: the user lets in no more than `room` and
 // `frames_room` allow.
 module packet_store
+  import packet_pkg::*;
   import packet_rx_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned DEPTH = 512,               // beats, a power of two
-    parameter int unsigned FRAMES = 32                // a power of two
+    parameter int unsigned FRAMES = 32,               // a power of two
+    parameter bit          IPV6 = 1'b1                // the places behind IPv6 headers are used
 ) (
     input  logic                   clk,
     input  logic                   rst,
@@ -42,28 +44,34 @@ module packet_store
     $fatal(1, "packet_store: DEPTH and FRAMES must be powers of two");
   end
 
-  // ---- the shifter: two steps with four choices each, so that each takes one LUT a bit. Sums of both are all places ----
-  localparam logic [3:0][7:0] COARSE = {8'(54 % BYTES), 8'(42 % BYTES), 8'd2, 8'd0};
-  localparam logic [3:0][7:0] FINE = {8'd16, 8'd8, 8'd4, 8'd0};
-  localparam int unsigned FINE_MAX = 16;
+  // ---- the shifter: two steps. Without IPv6 both have four choices, so that each takes one LUT a bit. Sums of both are all places ----
+  localparam int unsigned COARSES = IPV6 ? 5 : 4;
+  localparam logic [4:0][7:0] COARSE = IPV6 ? {8'(50 % BYTES), 8'(34 % BYTES), 8'(18 % BYTES), 8'd2, 8'd0}
+                                            : {8'd0, 8'(54 % BYTES), 8'(42 % BYTES), 8'd2, 8'd0};
+  localparam logic [3:0][7:0] FINE = IPV6 ? {8'd12, 8'd8, 8'd4, 8'd0} : {8'd16, 8'd8, 8'd4, 8'd0};
+  localparam int unsigned FINE_MAX = IPV6 ? 12 : 16;
 
   typedef struct packed {
-    logic [1:0] coarse;
+    logic [2:0] coarse;
     logic [1:0] fine;
   } shift_t;
 
   function automatic shift_t shift_of(int unsigned bytes);
     shift_t s;
     s = '0;
-    for (int unsigned f = 0; f < 4; f++)
-      for (int unsigned n = 0; n < 4; n++) if (32'(COARSE[f]) + 32'(FINE[n]) == bytes) s = '{coarse: 2'(f), fine: 2'(n)};
+    for (int unsigned f = 0; f < COARSES; f++)
+      for (int unsigned n = 0; n < 4; n++) if (32'(COARSE[f]) + 32'(FINE[n]) == bytes) s = '{coarse: 3'(f), fine: 2'(n)};
     return s;
+  endfunction
+
+  function automatic logic is_used(int unsigned place);
+    return IPV6 || place < IPV4_PLACES || place == 32'(RX_PLACE_0);
   endfunction
 
   for (genvar p = 0; p < RX_PLACES; p++) begin : g_place
     localparam int unsigned SHIFT = 32'(RX_PLACE_BYTES[p]) % BYTES;
     localparam shift_t STEPS = shift_of(SHIFT);
-    if (32'(COARSE[STEPS.coarse]) + 32'(FINE[STEPS.fine]) != SHIFT) begin : g_bad
+    if (is_used(p) && 32'(COARSE[STEPS.coarse]) + 32'(FINE[STEPS.fine]) != SHIFT) begin : g_bad
       $fatal(1, "packet_store: a place that the shifter does not reach");
     end
   end
@@ -87,7 +95,7 @@ module packet_store
 
   always_comb begin
     lane = '0;
-    for (int unsigned p = 0; p < RX_PLACES; p++) if (extent.place == rx_place_t'(p)) lane |= lane_t'(RX_PLACE_BYTES[p]);
+    for (int unsigned p = 0; p < RX_PLACES; p++) if (is_used(p) && extent.place == rx_place_t'(p)) lane |= lane_t'(RX_PLACE_BYTES[p]);
     came = plan_q;
     came.first = base_q + plan_q.first;
   end
@@ -96,7 +104,7 @@ module packet_store
     some_q <= extent.length != '0;
     plan_q <= '{first: '0, more: out_more + count_t'(joins), joins: joins, top: top, shift: '0};
     for (int unsigned p = 0; p < RX_PLACES; p++)
-      if (extent.place == rx_place_t'(p)) begin
+      if (is_used(p) && extent.place == rx_place_t'(p)) begin
         plan_q.first <= ptr_t'(32'(RX_PLACE_BYTES[p]) / BYTES);
         plan_q.shift <= shift_of(32'(RX_PLACE_BYTES[p]) % BYTES);
       end
@@ -176,7 +184,7 @@ module packet_store
   logic [DATA_W+FINE_MAX*8-1:0]  moved;
   always_comb begin
     moved = '0;
-    for (int unsigned f = 0; f < 4; f++) if (held_mark_q.shift.coarse == 2'(f)) moved |= both[32'(COARSE[f])*8+:DATA_W+FINE_MAX*8];
+    for (int unsigned f = 0; f < COARSES; f++) if (held_mark_q.shift.coarse == 3'(f)) moved |= both[32'(COARSE[f])*8+:DATA_W+FINE_MAX*8];
     out.tdata = '0;
     for (int unsigned n = 0; n < 4; n++) if (held_mark_q.shift.fine == 2'(n)) out.tdata |= moved[32'(FINE[n])*8+:DATA_W];
     for (int unsigned i = 0; i < BYTES; i++) out.tkeep[i] = i == 0 || !ends || lane_t'(i) <= held_mark_q.top;

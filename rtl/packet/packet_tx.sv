@@ -12,7 +12,8 @@ module packet_tx
   import link_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
-    parameter int unsigned N = 2
+    parameter int unsigned N = 2,
+    parameter bit          IPV6 = 1'b1   // the places behind IPv6 headers are used
 ) (
     input  logic           clk,
     input  logic           rst,
@@ -29,9 +30,10 @@ module packet_tx
   typedef logic [(N > 1 ? $clog2(N) : 1)-1:0] source_t;
 
   // ---- arbitration, round robin: the frame to the builder, its source and position to the payload selector ----
-  // The position of the payload (packet_pkg::PLACE_BYTES) in two steps with few inputs each: 42, 54 or 70 bytes, plus zero to three times
-  // four.
-  localparam logic [2:0][7:0] COARSE_BYTES = {8'd70, 8'd54, 8'd42};
+  // The position of the payload (packet_pkg::PLACE_BYTES) in two steps with few inputs each: the coarse one, plus zero to three times four
+  // bytes.
+  localparam int unsigned COARSES = IPV6 ? 4 : 3;
+  localparam logic [3:0][7:0] COARSE_BYTES = IPV6 ? {8'd90, 8'd74, 8'd58, 8'd42} : {8'd0, 8'd70, 8'd54, 8'd42};
   typedef struct packed {
     source_t    source;
     logic [1:0] coarse;
@@ -40,10 +42,13 @@ module packet_tx
 
   function automatic turn_t turn_of(source_t source, place_e place);
     turn_t t;
-    t = '{source: source, coarse: place == PLACE_42 ? 2'd0 : place <= PLACE_66 ? 2'd1 : 2'd2, fine: '0};
-    for (int unsigned p = 0; p < PLACES; p++)
-      for (int unsigned c = 0; c < 3; c++)
-        if (place == place_e'(p) && t.coarse == 2'(c)) t.fine = 2'((PLACE_BYTES[p] - COARSE_BYTES[c]) / 8'd4);
+    t = '{source: source, default: '0};
+    for (int unsigned p = 0; p < (IPV6 ? PLACES : IPV4_PLACES); p++)
+      for (int unsigned c = 0; c < COARSES; c++)
+        if (PLACE_BYTES[p] inside {[COARSE_BYTES[c] : COARSE_BYTES[c] + 8'd12]} && place == place_e'(p)) begin
+          t.coarse = 2'(c);
+          t.fine   = 2'((PLACE_BYTES[p] - COARSE_BYTES[c]) / 8'd4);
+        end
     return t;
   endfunction
 
@@ -63,7 +68,7 @@ module packet_tx
     assign frame[i].ready   = request[i].ready;
     assign taken[i]         = frame[i].valid && frame[i].ready;
     assign taken_payload[i] = taken[i] && offered.payload_length != '0;
-    assign asked[i]         = turn_of(source_t'(i), place_of_length(offered.hdr_length));
+    assign asked[i]         = turn_of(source_t'(i), place_of_length(offered.hdr_length, IPV6));
   end
 
   stream_arbiter #(.T(frame_tx_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(job));
@@ -112,8 +117,12 @@ module packet_tx
   lanes_t chosen, turned, placed;
   always_comb begin
     chosen = '{keep: payload_keep[now.source], data: payload_data[now.source]};
-    turned = now.coarse[1] ? rotate(chosen, 32'(COARSE_BYTES[2]))
-           : now.coarse[0] ? rotate(chosen, 32'(COARSE_BYTES[1])) : rotate(chosen, 32'(COARSE_BYTES[0]));
+    unique case (now.coarse)
+      2'd0: turned = rotate(chosen, 32'(COARSE_BYTES[0]));
+      2'd1: turned = rotate(chosen, 32'(COARSE_BYTES[1]));
+      2'd2: turned = rotate(chosen, 32'(COARSE_BYTES[2]));
+      2'd3: turned = IPV6 ? rotate(chosen, 32'(COARSE_BYTES[3])) : 'x;
+    endcase
     unique case (now.fine)
       2'd0: placed = turned;
       2'd1: placed = rotate(turned, 4);
@@ -147,7 +156,7 @@ module packet_tx
   logic icrc_here, icrc_frame, complete_roce;
   logic [$clog2(BYTES)-1:0] icrc_lane;
 
-  packet_build #(.DATA_W(DATA_W)) build (
+  packet_build #(.DATA_W(DATA_W), .IPV6(IPV6)) build (
       .clk, .rst, .frame(job), .payload(rotated), .out(built), .icrc_here, .icrc_lane, .icrc_frame, .events
   );
   icrc_insert #(.DATA_W(DATA_W)) insert (

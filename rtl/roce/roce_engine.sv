@@ -69,7 +69,7 @@ module roce_engine
     axis_if.sink        payload,
     stream_if.source    tx[2],             // frame_tx_t
     axis_if.source      tx_payload[2],
-    stream_if.source    arp_query,         // ipv4_addr_t
+    stream_if.source    arp_query,         // ip_addr_t
     stream_if.sink      arp_answer,        // arp_answer_t
 
     stream_if.sink      wqe,               // rdma_wqe_t

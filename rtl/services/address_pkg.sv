@@ -88,5 +88,6 @@ package address_pkg;
   typedef struct packed {
     logic close;                                     // close all: peers get a DREQ
     logic abandon;                                   // and do not wait for their answers any longer
+    logic ipv6;                                      // those of IPv6, else those of IPv4
   } withdrawal_t;
 endpackage

@@ -78,7 +78,8 @@ module address_service
       prefix_length: address.prefix_length,
       gateway: address.gateway,
       dhcp: expects,
-      mdns: 1'b0
+      mdns: 1'b0,
+      default: '0
   };
 
   assign idle = ticks_idle && client_idle && control_idle;

@@ -280,9 +280,9 @@ module nacelle_shell
   stream_if #(.T(frame_rx_t)) datagram_frame ();
   axis_if #(.DATA_W(DATA_W)) datagram_payload ();
   logic [SOCKETS-1:0][15:0] datagram_ports;
-  stream_if #(.T(ipv4_addr_t)) roce_query ();
+  stream_if #(.T(ip_addr_t)) roce_query ();
   stream_if #(.T(arp_answer_t)) roce_answer ();
-  stream_if #(.T(ipv4_addr_t)) arp_query ();
+  stream_if #(.T(ip_addr_t)) arp_query ();
   stream_if #(.T(arp_answer_t)) arp_answer ();
   stream_if #(.T(arp_claim_t)) arp_claim ();
   arp_watch_t arp_watch;
@@ -296,7 +296,8 @@ module nacelle_shell
       .CLOCK_HZ (CLOCK_HZ),
       .USERS    (SENDERS),
       .ROCE_USERS(ROCE_SENDERS),
-      .DATAGRAM_PORTS(SOCKETS)
+      .DATAGRAM_PORTS(SOCKETS),
+      .IPV6     (IPV6)
   ) packet (
       .clk,
       .rst(plane_rst_q),
@@ -372,7 +373,7 @@ module nacelle_shell
   logic [SOCKETS-1:0][31:0] datagram_counter;
 
   if (HAS_DATAGRAMS) begin : g_datagrams
-    stream_if #(.T(ipv4_addr_t)) queries[2] ();
+    stream_if #(.T(ip_addr_t)) queries[2] ();
     stream_if #(.T(arp_answer_t)) answers[2] ();
     assign queries[0].valid  = roce_query.valid;
     assign queries[0].data   = roce_query.data;
@@ -382,7 +383,7 @@ module nacelle_shell
     assign answers[0].ready  = roce_answer.ready;
 
     stream_share #(
-        .COMMAND(ipv4_addr_t),
+        .COMMAND(ip_addr_t),
         .ANSWER (arp_answer_t),
         .N      (2)
     ) resolution (

@@ -72,7 +72,7 @@ class Bench:
         self.from_kernel = [AxisSource(dut, f"from_kernel{i}", stall, noise=True) for i in range(SOCKETS)]
         self.tx = StreamSink(dut, "tx", TX, stall)
         self.tx_payload = AxisSink(dut, "tx_payload", stall)
-        self.query = StreamSink(dut, "query", "packet_pkg::ipv4_addr_t", stall)
+        self.query = StreamSink(dut, "query", "packet_pkg::ip_addr_t", stall)
         self.answer = StreamSource(dut, "answer", "packet_pkg::arp_answer_t", stall)
         self.settings: list[dict[str, int]] = [{} for _ in range(SOCKETS)]
         self.known: dict[int, int] = {}  # MAC addresses
@@ -101,7 +101,7 @@ class Bench:
 
     async def _resolve(self) -> None:
         while True:
-            asked = await self.query.recv(1 << 24)
+            asked = (await self.query.recv(1 << 24)) & 0xFFFF_FFFF
             self.asked.append(asked)
             await wait_cycles(self.dut, random.randrange(1, 40))
             self.answer.send(found=asked in self.known, mac=self.known.get(asked, random.getrandbits(48)))
@@ -153,7 +153,7 @@ class Bench:
         assert frame.hdr_length == 42 and not frame.icrc and not frame.pad
         payload = await self.tx_payload.recv() if frame.payload_length else b""
         assert len(payload) == frame.payload_length
-        return Ether(frame.hdr.to_bytes(88, "big")[:42] + payload)
+        return Ether(frame.hdr.to_bytes(constant("packet_pkg::HDR_BYTES"), "big")[:42] + payload)
 
     def check(self, frame: Ether, socket: int, mac: str, ip: str, port: int, payload: bytes) -> None:
         """It is what scapy makes."""
@@ -547,7 +547,7 @@ def test_datagrams_plane(width: int) -> None:
             "from_kernel": Several(AxisSinkPort(width), SOCKETS),
             "tx": Source(TX),
             "tx_payload": AxisSourcePort(width),
-            "query": Source("packet_pkg::ipv4_addr_t"),
+            "query": Source("packet_pkg::ip_addr_t"),
             "answer": Sink("packet_pkg::arp_answer_t"),
             "counter_at": Plain("input", f"logic [{3 * SOCKETS - 1}:0]"),
             "counter": Plain("output", f"logic [{32 * SOCKETS - 1}:0]"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import struct
 import zlib
@@ -36,6 +37,12 @@ def mac_bytes(address: str) -> bytes:
 
 def ip_bytes(address: str) -> bytes:
     return bytes(map(int, address.split(".")))
+
+
+def ip_number(address: str) -> int:
+    """As packet_pkg::ip_addr_t."""
+    ip = ipaddress.ip_address(address)
+    return int(ip) if ip.version == 6 else 0xFFFF << 32 | int(ip)
 
 
 def local_addr(

@@ -15,7 +15,7 @@ from scapy.layers.l2 import ARP, Ether
 
 RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
 CLAIM, WATCH = "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t"
-QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
+QUERY, ANSWER = "packet_pkg::ip_addr_t", "packet_pkg::arp_answer_t"
 LOCAL = "packet_pkg::local_addr_t"
 ENTRIES, QUEUE, REQUEST_CYCLES, EXPIRY_CYCLES = 8, 16, 1000, 50_000
 AT_ONCE = 4 * ENTRIES + 10  # cycles from a question to its answer
@@ -78,7 +78,7 @@ class Bench:
         return frame
 
     def ask(self, ip: str) -> None:
-        self.query.send(int.from_bytes(frames.ip_bytes(ip), "big"))
+        self.query.send(frames.ip_number(ip))
 
     async def answered(self, cycles: int = 20_000) -> str | None:
         got = await self.answer.recv(cycles)

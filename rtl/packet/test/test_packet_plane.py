@@ -19,7 +19,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
-QUERY, ANSWER = "packet_pkg::ipv4_addr_t", "packet_pkg::arp_answer_t"
+QUERY, ANSWER = "packet_pkg::ip_addr_t", "packet_pkg::arp_answer_t"
 LINK, UNWANTED = "link_pkg::link_settings_t", "packet_pkg::unwanted_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
@@ -268,7 +268,7 @@ async def both_directions_at_line_rate(dut) -> None:
 @cocotb.test()
 async def addresses_are_resolved(dut) -> None:
     bench = await Bench(dut).start()
-    peer = int.from_bytes(frames.ip_bytes(frames.PEER_IP), "big")
+    peer = frames.ip_number(frames.PEER_IP)
     bench.query.send(peer)
     assert not (await bench.answer.recv()).found
     request = Ether(await bench.tx.recv())

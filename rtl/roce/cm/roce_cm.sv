@@ -85,7 +85,7 @@ module roce_cm
     stream_if.source    tx,              // frame_tx_t
     axis_if.source      tx_payload,
 
-    stream_if.source    arp_query,       // ipv4_addr_t
+    stream_if.source    arp_query,       // ip_addr_t
     stream_if.sink      arp_answer,      // arp_answer_t
 
     stream_if.source    qp_cmd,          // qp_cmd_t
@@ -328,7 +328,7 @@ module roce_cm
   // ---- the other units ----
   wire resolves = op_q == OP_CONNECT || expired_q;
   assign arp_query.valid  = fsm_q == S_RESOLVE && resolves;
-  assign arp_query.data   = (op_q == OP_CONNECT) ? connect.data.ip : work_q.ip;
+  assign arp_query.data   = ip_mapped((op_q == OP_CONNECT) ? connect.data.ip : work_q.ip);
   assign arp_answer.ready = fsm_q == S_RESOLVED;
   assign qp_cmd.valid     = fsm_q == S_QP;
   assign qp_done.ready    = fsm_q == S_QP_DONE;

@@ -49,6 +49,7 @@ from scapy.layers.l2 import Ether
 
 QPS = int(os.environ.get("CM_QPS", "8"))
 CLIENTS = 2
+WINDOW = constant("packet_pkg::HDR_BYTES")
 RD_DEPTH = 8
 TICK = 1024  # cycles of 4.096 us at 250 MHz
 MAX_RETRIES = 3
@@ -92,7 +93,7 @@ class Device:
         self.payloads = AxisSource(dut, f"rx_payload{index}", stall)
         self.headers = self.sink("tx", "packet_pkg::frame_tx_t", stall)
         self.datagrams = AxisSink(dut, f"tx_payload{index}", stall)
-        self.queries = self.sink("arp_query", "packet_pkg::ipv4_addr_t", stall)
+        self.queries = self.sink("arp_query", "packet_pkg::ip_addr_t", stall)
         self.addresses = self.source("arp_answer", "packet_pkg::arp_answer_t", stall)
         self.commands = self.sink("qp_cmd", "roce_pkg::qp_cmd_t", stall)
         self.done = self.source("qp_done", "logic", stall)
@@ -246,6 +247,8 @@ class Device:
     async def _arp(self) -> None:
         while True:
             ip = await self.queries.recv(10**9)
+            assert ip >> 32 == 0xFFFF
+            ip &= 0xFFFF_FFFF
             self.asked[ip] += 1
             mac = self.known.get(ip)
             await wait_cycles(self.dut, random.randrange(4))
@@ -321,8 +324,8 @@ class Device:
         head = await self.headers.recv(timeout_cycles)
         datagram = await self.datagrams.recv(timeout_cycles)
         assert (head.hdr_length, head.payload_length, head.pad, head.icrc) == (HEADERS, 256, 0, 1)
-        data = head.hdr.to_bytes(88, "big")[:HEADERS]
-        assert head.hdr & ((1 << (88 - HEADERS) * 8) - 1) == 0
+        data = head.hdr.to_bytes(WINDOW, "big")[:HEADERS]
+        assert head.hdr & ((1 << (WINDOW - HEADERS) * 8) - 1) == 0
         packet = Ether(data + datagram + bytes(4))
         assert packet.src == self.mac
         ip = packet[IP]
@@ -2530,7 +2533,7 @@ def ports(width: int, qps: int) -> dict:
         "rx_payload": AxisSinkPort(width),
         "tx": Source("packet_pkg::frame_tx_t"),
         "tx_payload": AxisSourcePort(width),
-        "arp_query": Source("packet_pkg::ipv4_addr_t"),
+        "arp_query": Source("packet_pkg::ip_addr_t"),
         "arp_answer": Sink("packet_pkg::arp_answer_t"),
         "qp_cmd": Source("roce_pkg::qp_cmd_t"),
         "qp_done": Sink("logic"),

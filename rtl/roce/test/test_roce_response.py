@@ -20,9 +20,10 @@ from nacelle_tb.long import LONG, some
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import struct
+from nacelle_tb.svtypes import constant, struct
 
 PSNS = 1 << 24
+WINDOW = constant("packet_pkg::HDR_BYTES")
 MASK = (1 << 64) - 1
 SIZE = 1 << 18
 WORDS = 4096  # bytes for atomics at the beginning of memory
@@ -307,7 +308,7 @@ class Bench:
 
     def _frame(self, head: SimpleNamespace, body: bytes, bad: bool, cycle: int) -> None:
         """Rebuilds the frame, and gives it to its peer."""
-        headers = head.hdr.to_bytes(88, "big")[: head.hdr_length]
+        headers = head.hdr.to_bytes(WINDOW, "big")[: head.hdr_length]
         bth = self._bth.unpack(int.from_bytes(headers[42:54], "big"))
         peer = self.by_dest[bth.destqp]
         behind = headers[54:] + body + bytes(-len(body) % 4)

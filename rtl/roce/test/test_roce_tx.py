@@ -19,9 +19,10 @@ from nacelle_tb.bench import Plain, Port, Several, Sink, Source, run
 from nacelle_tb.long import LONG, some
 from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import struct
+from nacelle_tb.svtypes import constant, struct
 
 CNP_DSCP = 41
+WINDOW = constant("packet_pkg::HDR_BYTES")
 PSNS = 1 << 24
 MEMORY = random.Random(7).randbytes(1 << 16)
 LOCAL = {"enable": 1, "mac": 0x020000000001, "ip": 0x0A000001, "prefix_length": 24, "gateway": 0}
@@ -148,7 +149,7 @@ class Bench:
 
     def _frame(self, head: SimpleNamespace, body: bytes, bad: int, cycle: int) -> None:
         """Finds whose frame it is, and rebuilds it."""
-        headers = head.hdr.to_bytes(88, "big")[: head.hdr_length]
+        headers = head.hdr.to_bytes(WINDOW, "big")[: head.hdr_length]
         bth = self._bth.unpack(int.from_bytes(headers[42:54], "big"))
         ecn, becn, migreq, se, ackreq = 0, 0, 1, 0, 0
         if bth.opcode in (op("RC_ACKNOWLEDGE"), op("CNP")):
@@ -393,7 +394,7 @@ async def flushed_says_that_what_was_here_has_left(dut: Any, what: str, stall: f
         def seen() -> int:
             if what == "requests":
                 return sum(isinstance(w, Packet) and w.source == 1 for _, w in bench.wire)
-            heads = [bench._bth.unpack(head.hdr >> (88 - 54) * 8 & (1 << 96) - 1) for head, _ in bench._heads]
+            heads = [bench._bth.unpack(head.hdr >> (WINDOW - 54) * 8 & (1 << 96) - 1) for head, _ in bench._heads]
             return sum(isinstance(w, tuple) for _, w in bench.wire) + sum(bth.opcode in acknowledges for bth in heads)
 
         await flush(bench, what)

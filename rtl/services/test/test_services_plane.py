@@ -20,13 +20,14 @@ from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.ipbus import answers, control, read, read_config, rmw_bits, rmw_sum, write
 from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import struct
+from nacelle_tb.svtypes import constant, struct
 from scapy.layers.dhcp import BOOTP, DHCP
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 WIDTH = int(os.environ.get("WIDTH", "512"))
+WINDOW = constant("packet_pkg::HDR_BYTES")
 TX, EVENTS, SETTINGS, LOCAL = (
     "packet_pkg::frame_tx_t", "services_pkg::service_events_t", "cci_pkg::cci_settings_t", "packet_pkg::local_addr_t",
 )  # fmt: skip
@@ -229,7 +230,7 @@ class Bench:
         assert (tx.hdr_length, tx.pad, tx.icrc) == (42, 0, 0)
         payload = await self.tx_payload.recv()
         assert len(payload) == tx.payload_length
-        frame = tx.hdr.to_bytes(88, "big")[:42] + payload
+        frame = tx.hdr.to_bytes(WINDOW, "big")[:42] + payload
         parsed = Ether(frame)
         fresh = Ether(frame)
         del fresh[IP].chksum
@@ -675,7 +676,7 @@ async def dhcp_beside_registers(dut, stall: float) -> None:
 
     async def frame() -> Ether:
         tx = await bench.tx.recv()
-        return Ether(tx.hdr.to_bytes(88, "big")[:42] + await bench.tx_payload.recv())
+        return Ether(tx.hdr.to_bytes(WINDOW, "big")[:42] + await bench.tx_payload.recv())
 
     def answer(kind: str, xid: int, dport: int = 68) -> None:
         packet = dhcp_model.message(kind, xid, yiaddr=DEVICE_IP, mac=MAC)
@@ -736,7 +737,7 @@ async def mdns_beside_registers_and_dhcp(dut, stall: float) -> None:
 
     async def frame() -> Ether:
         tx = await bench.tx.recv()
-        parsed = Ether(tx.hdr.to_bytes(88, "big")[:42] + await bench.tx_payload.recv())
+        parsed = Ether(tx.hdr.to_bytes(WINDOW, "big")[:42] + await bench.tx_payload.recv())
         if parsed[UDP].sport == 5353:
             assert (parsed.src, parsed.dst, parsed[IP].src, parsed[IP].dst) == (MAC, "01:00:5e:00:00:fb", DEVICE_IP, "224.0.0.251")
             assert parsed[IP].ttl == 255 and parsed[UDP].dport == 5353

@@ -157,6 +157,7 @@ class Device:
     management_port: bool
     congestion_control: bool
     discovery: bool
+    ipv6: bool
     event_log: bool
     histograms: bool  # of the calls of each socket
     memory_bytes: int
@@ -397,7 +398,9 @@ def load(path: Path) -> Device:
     table = _Table(values, str(path))
     folders = tuple(Path(folder) for folder in table.take("kernels", list))
     transport, calls, management, memory = (table.table(key) for key in ("transport", "calls", "management", "memory"))
-    services, telemetry = (_Table(table.take(key, dict, {}), f"{path}, [{key}]") for key in ("services", "telemetry"))
+    network, services, telemetry = (
+        _Table(table.take(key, dict, {}), f"{path}, [{key}]") for key in ("network", "services", "telemetry")
+    )
     uploads = _Table(table.take("images", dict, {}), f"{path}, [images]")
     sockets = []
     for entry in table.tables("sockets"):
@@ -425,6 +428,7 @@ def load(path: Path) -> Device:
         management_port=management.take("port", bool, True),
         congestion_control=transport.take("congestion_control", bool, True),
         discovery=services.take("discovery", bool, True),
+        ipv6=network.take("ipv6", bool, True),
         event_log=telemetry.take("event_log", bool, True),
         histograms=telemetry.take("histograms", bool, True),
         memory_bytes=memory.number("bytes", 1 << 16, 1 << MEMORY_STRIDE_W, power_of_two=True),
@@ -439,7 +443,7 @@ def load(path: Path) -> Device:
         kernel_folders=folders,
         files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
     )
-    for part in (transport, calls, management, services, memory, telemetry, uploads, table):
+    for part in (transport, calls, management, network, services, memory, telemetry, uploads, table):
         part.end()
     check(device)
     return device

@@ -162,6 +162,7 @@ package device_pkg;
   localparam bit CONGESTION_CONTROL = 1'b{int(device.congestion_control)};
   localparam bit MANAGEMENT_PORT = 1'b{int(device.management_port)};      // software on the local bus controls queue pairs
   localparam bit DISCOVERY = 1'b{int(device.discovery)};            // mDNS and LLDP
+  localparam bit IPV6 = 1'b{int(device.ipv6)};
   localparam bit EVENT_LOG = 1'b{int(device.event_log)};
   localparam bit HISTOGRAMS = 1'b{int(device.histograms)};           // of the calls of each socket
 
