@@ -13,17 +13,19 @@ package frame_pkg;
     CLASS_ROCE,       // UDP to port 4791 of this device, ICRC verified
     CLASS_UDP,        // any other UDP to this device, an expected DHCP answer to all, or mDNS to its group
     CLASS_TCP,        // to this device; the header is in the record and not checked
-    CLASS_IP,         // IPv4 to this device with any other protocol
-    CLASS_IPV6,       // to this device's Ethernet address
+    CLASS_IP,         // IPv4 or IPv6 to this device with any other protocol
+    CLASS_IPV6,       // to this device's Ethernet address, while it has no IPv6
     CLASS_VLAN,       // with a tag (IEEE 802.1Q, 802.1ad), or not of the device's VLAN, to this device or to a group
     CLASS_GROUP,      // to a multicast or broadcast Ethernet address, ARP, DHCP and mDNS excepted
-    CLASS_OTHER       // any other EtherType, to this device's Ethernet address
+    CLASS_OTHER,      // any other EtherType, to this device's Ethernet address
+    CLASS_ND,         // neighbour solicitation or advertisement to this device or a group of it, options not checked
+    CLASS_RA          // router advertisement, likewise; its payload begins with the reachable time
   } frame_class_e;
-  localparam int unsigned CLASSES = 10;
+  localparam int unsigned CLASSES = 12;
 
   // The payload of the other classes is the whole frame, from its Ethernet header on: no header is removed.
   function automatic logic whole_frame(frame_class_e cls);
-    return !(cls inside {CLASS_ARP, CLASS_ICMP, CLASS_ROCE, CLASS_UDP});
+    return !(cls inside {CLASS_ARP, CLASS_ICMP, CLASS_ROCE, CLASS_UDP, CLASS_ND, CLASS_RA});
   endfunction
 
   // ---- layer 2 ----
@@ -44,7 +46,7 @@ package frame_pkg;
     vlan_t vlan;
   } l2_t;
 
-  // ---- layer 3: IPv4. IPv6 will use the same fields; the parser does not read it yet ----
+  // ---- layer 3: IPv4 or IPv6 ----
   typedef struct packed {
     logic [15:0] identification;
     logic        reserved;
@@ -59,10 +61,10 @@ package frame_pkg;
     ip_addr_t    dst;
     logic [5:0]  dscp;
     logic [1:0]  ecn;
-    logic [15:0] total_length;     // IPv4
+    logic [15:0] total_length;     // IPv6: of what follows its header
     logic [7:0]  hop_limit;        // IPv4: TTL
     logic [7:0]  protocol;
-    fragment_t   fragment;
+    fragment_t   fragment;         // IPv4
     logic [15:0] header_checksum;  // IPv4
   } l3_t;
 
@@ -121,23 +123,39 @@ package frame_pkg;
     logic [$bits(l4_roce_t)-2*$bits(ipv4_addr_t)-$bits(mac_t)-2:0] unused;
   } l4_arp_t;
 
+  // Neighbour solicitation or advertisement, as nd_hdr_t, with what may be three options of 8 bytes: l3.total_length tells which are there.
+  localparam int unsigned ND_OPTIONS = 3;
+  typedef struct packed {
+    logic [7:0]  icmp_type;
+    logic [7:0]  code;
+    logic [15:0] checksum;
+    logic        router;
+    logic        solicited;
+    logic        override_;
+    logic [28:0] reserved;
+    ip_addr_t    target;
+    nd_lla_t [ND_OPTIONS-1:0] options;   // the first one highest
+    logic [$bits(l4_roce_t)-64-$bits(ip_addr_t)-ND_OPTIONS*$bits(nd_lla_t)-1:0] unused;
+  } l4_nd_t;
+
   typedef union packed {
     l4_roce_t roce;
     l4_udp_t  udp;
     l4_tcp_t  tcp;
     l4_icmp_t icmp;
     l4_arp_t  arp;
+    l4_nd_t   nd;
   } l4_t;
 
   // The fields of the headers.
   typedef struct packed {
-    logic one_host;                // IPv4, from a unicast source: answers may be sent to it
+    logic one_host;                // IP, from a unicast source: answers may be sent to it
     l2_t  l2;
-    l3_t  l3;                      // of IPv4 packets
+    l3_t  l3;                      // of IP packets
     l4_t  l4;                      // also of ARP
   } headers_t;
 
-  // Received: one for each frame that passed every check of its class (Ethernet destination; IPv4 header and checksum; lengths;
+  // Received: one for each frame that passed every check of its class (Ethernet destination; IP header and checksum; lengths;
   // UDP or ICMP checksum; ICRC). Its payload, if payload_length > 0, is the next packet of the payload stream.
   typedef struct packed {
     frame_class_e cls;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers ICMP echo requests (RFC 792, RFC 1122 3.2.2.6): the request is sent back as a reply. The payload passes at one beat a cycle, of
+// Answers echo requests of ICMP (RFC 792, RFC 1122 3.2.2.6) and ICMPv6 (RFC 4443, 4.2): the request is sent back as a reply. The payload passes at one beat a cycle, of
 // any size that can be received; both checksums are updated instead of recomputed (RFC 1624). One request in 2 cycles; the reply's header
 // follows 2 cycles after the request's. Holds two requests, then stalls with `tx`; the payload stalls with `tx_payload`.
 module icmp_echo
   import packet_pkg::*;
   import frame_pkg::*;
-(
+#(
+    parameter bit IPV6 = 1'b1
+) (
     input  logic        clk,
     input  logic        rst,
     input  local_addr_t local_addr,
@@ -23,11 +25,18 @@ module icmp_echo
     ipv4_hdr_t      ipv4;
     icmp_echo_hdr_t icmp;
   } echo_frame_t;
+  typedef struct packed {
+    eth_hdr_t       eth;
+    ipv6_hdr_t      ipv6;
+    icmp_echo_hdr_t icmp;
+  } echo_v6_frame_t;
 
   // The fields of a reply that are taken from its request; the checksums are those of the reply.
   typedef struct packed {
     mac_t        mac;
-    ipv4_addr_t  ip;
+    logic        v6;
+    logic        global_;      // IPv6: to the global address, else to the link-local one
+    ip_addr_t    ip;
     logic [5:0]  dscp;
     logic [1:0]  ecn;
     logic [15:0] identification;
@@ -59,6 +68,7 @@ module icmp_echo
   assign frame = rx.data;
   assign ip    = frame.headers.l3;
   assign icmp  = frame.headers.l4.icmp.echo;
+  wire v6 = IPV6 && ip.v6;
 
   // No combinational path from `tx.ready`, which passes through the transmit side, to the receive side.
   assign rx.ready = !valid_q;
@@ -67,14 +77,17 @@ module icmp_echo
     if (rx.ready)
       taken_q <= '{
           mac: frame.headers.l2.src,
-          ip: ipv4_of(ip.src),
+          v6: v6,
+          global_: v6 && !is_link_local(ip.dst),
+          ip: v6 ? ip.src : ip_mapped(ipv4_of(ip.src)),
           dscp: ip.dscp,
           ecn: ip.ecn,
           identification: ip.fragment.identification,
           reserved: ip.fragment.reserved,
           df: ip.fragment.df,
           header_checksum: updated(ip.header_checksum, {ip.hop_limit, IPPROTO_ICMP}, {TTL, IPPROTO_ICMP}),
-          icmp_checksum: updated(icmp.checksum, {ICMP_ECHO_REQUEST, 8'd0}, {ICMP_ECHO_REPLY, 8'd0}),
+          icmp_checksum: v6 ? updated(icmp.checksum, {ICMPV6_ECHO_REQUEST, 8'd0}, {ICMPV6_ECHO_REPLY, 8'd0})
+                            : updated(icmp.checksum, {ICMP_ECHO_REQUEST, 8'd0}, {ICMP_ECHO_REPLY, 8'd0}),
           identifier: icmp.identifier,
           sequence_number: icmp.sequence_number,
           payload_length: frame.payload_length
@@ -105,23 +118,41 @@ module icmp_echo
       protocol: IPPROTO_ICMP,
       header_checksum: reply_of.header_checksum,
       src: local_addr.ip,
-      dst: reply_of.ip
+      dst: ipv4_of(reply_of.ip)
   };
   assign reply.icmp = '{
-      icmp_type: ICMP_ECHO_REPLY,
+      icmp_type: reply_of.v6 ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY,
       code: '0,
       checksum: reply_of.icmp_checksum,
       identifier: reply_of.identifier,
       sequence_number: reply_of.sequence_number
   };
 
+  echo_v6_frame_t reply_v6;
+  assign reply_v6 = '{
+      eth: '{dst: reply_of.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV6},
+      ipv6: '{
+          version: 4'd6,
+          dscp: reply_of.dscp,
+          ecn: reply_of.ecn,
+          flow_label: '0,
+          payload_length: reply_of.payload_length + 16'(ICMP_ECHO_HDR_BYTES),
+          next_header: IPPROTO_ICMPV6,
+          hop_limit: TTL,
+          src: reply_of.global_ ? local_addr.global_ : local_addr.link_local,
+          dst: reply_of.ip
+      },
+      icmp: reply.icmp
+  };
+
   assign answered.ready = tx.ready;
   assign tx.valid = answered.valid;
   always_comb begin
     tx.data = '0;
-    tx.data.hdr_length = 7'($bits(echo_frame_t) / 8);
+    tx.data.hdr_length = reply_of.v6 ? 7'($bits(echo_v6_frame_t) / 8) : 7'($bits(echo_frame_t) / 8);
     tx.data.payload_length = reply_of.payload_length;
     tx.data.hdr[HDR_BYTES*8-1-:$bits(echo_frame_t)] = reply;
+    if (reply_of.v6) tx.data.hdr[HDR_BYTES*8-1-:$bits(echo_v6_frame_t)] = reply_v6;
   end
 
   assign tx_payload.tdata  = rx_payload.tdata;

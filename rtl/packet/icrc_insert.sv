@@ -15,6 +15,7 @@ module icrc_insert
     input logic                        icrc_here,  // the ICRC begins in this beat
     input logic [$clog2(DATA_W/8)-1:0] icrc_lane,  // at this byte: 2 modulo 4, always the case after 14 bytes of Ethernet header
     input logic                        icrc_frame, // with each beat: its frame has an ICRC,
+    input logic                        v6,         // and is of IPv6
     axis_if.source                     out,
     output logic                       out_icrc_frame // likewise
 );
@@ -80,7 +81,7 @@ module icrc_insert
   // At least two bytes always follow the ICRC's beginning.
   icrc_state #(.DATA_W(DATA_W), .BACK(2)) crc (
       .clk, .rst,
-      .in_valid(take), .in_first(first_q), .in_last(icrc_here), .in_data(in.tdata),
+      .in_valid(take), .in_first(first_q), .in_last(icrc_here), .in_v6(v6), .in_data(in.tdata),
       .out_valid(state_valid), .out_state(state)
   );
   crc32_unwind #(.COUNT_W(GROUP_W), .STEP(4)) unwind (

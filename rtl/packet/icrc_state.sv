@@ -2,13 +2,13 @@
 
 // CRC state of the RoCEv2 ICRC (IBTA annex A17.3.3) over a frame that starts with its first Ethernet byte.
 //
-// The ICRC covers eight bytes of ones, then the packet from the IPv4 header on, with every field that may change in transit replaced by
+// The ICRC covers eight bytes of ones, then the packet from the IP header on, with every field that may change in transit replaced by
 // ones. A CRC is linear, and leading zeros do not change a state of zero; so the 14 bytes of the Ethernet header are replaced by ten zeros
 // and four bytes of ones and the state starts at zero: equivalent to eight bytes of ones after a start of all ones. No realignment is
 // needed, at any width.
 //
-// The beats pass before the frame is classified, so the layout is fixed: no VLAN tag, IPv4 without options. packet_parser classifies no
-// frame of another layout as RoCE, and none is sent.
+// The beats pass before the frame is classified, so there are two layouts: no VLAN tag, and IPv4 without options or IPv6 without extension
+// headers. packet_parser classifies no frame of another layout as RoCE, and none is sent.
 //
 // One beat a cycle, never stalls. Bytes after the frame's end must be zeros. `out_state` follows the beat marked last by 2 cycles; BACK of
 // the bytes after the end are removed from the state (see crc32_stream).
@@ -24,36 +24,25 @@ module icrc_state
     input  logic              in_valid,
     input  logic              in_first,
     input  logic              in_last,
+    input  logic              in_v6,    // from the beat with the EtherType on: IPv6
     input  logic [DATA_W-1:0] in_data,
     output logic              out_valid,
     output crc32_t            out_state
 );
   localparam int unsigned BYTES = DATA_W / 8;
-  localparam int unsigned IPV4 = ETH_HDR_BYTES;
-  localparam int unsigned UDP = IPV4 + IPV4_HDR_BYTES;
-  localparam int unsigned BTH = UDP + UDP_HDR_BYTES;
+  localparam int unsigned IP = ETH_HDR_BYTES;
   localparam int unsigned ONES_BEFORE = 4;            // of the eight bytes of ones; see above
-  localparam int unsigned VARIANT_BYTES = BTH + 5;    // nothing is replaced after the byte of BTH.fecn, becn and resv6a
+  localparam int unsigned BTH_VARIANT = 4;            // the byte of FECN, BECN and resv6a: nothing is replaced after it
+  localparam int unsigned VARIANT_BYTES = IP + IPV6_HDR_BYTES + UDP_HDR_BYTES + BTH_VARIANT + 1;
   localparam int unsigned VARIANT_BEATS = (VARIANT_BYTES + BYTES - 1) / BYTES;
 
-  typedef enum logic [1:0] {
-    TAKEN,
-    ZEROS,
-    ONES
-  } view_e;
-
-  // The value that the ICRC covers in place of byte `i` of the frame.
-  function automatic view_e view(int unsigned i);
-    case (i) inside
-      [0:IPV4-ONES_BEFORE-1]:    return ZEROS;
-      [IPV4-ONES_BEFORE:IPV4-1]: return ONES;
-      IPV4 + 1:                  return ONES;  // DSCP and ECN
-      IPV4 + 8:                  return ONES;  // TTL
-      [IPV4+10:IPV4+11]:         return ONES;  // header checksum
-      [UDP+6:UDP+7]:             return ONES;  // checksum
-      BTH + 4:                   return ONES;  // FECN, BECN and reserved
-      default:                   return TAKEN;
-    endcase
+  // The bits of byte `i` of the frame that the ICRC covers as ones.
+  function automatic logic [7:0] ones(int unsigned i, logic v6);
+    int unsigned udp = IP + (v6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES);
+    if (i inside {[IP - ONES_BEFORE : IP - 1]}) return '1;
+    if (v6 ? i inside {[IP + 1 : IP + 3], IP + 7} : i inside {IP + 1, IP + 8, IP + 10, IP + 11}) return '1;
+    if (v6 && i == IP) return 8'h0f;                // IPv6: traffic class, flow label, hop limit. IPv4: DSCP and ECN, TTL, checksum
+    return i == udp + 6 || i == udp + 7 || i == udp + UDP_HDR_BYTES + BTH_VARIANT ? '1 : '0;  // UDP checksum; BTH
   endfunction
 
   // Beats of this frame that have passed, up to VARIANT_BEATS.
@@ -64,8 +53,10 @@ module icrc_state
     for (int unsigned lane = 0; lane < BYTES; lane++) begin
       seen[lane*8+:8] = in_data[lane*8+:8];
       for (int unsigned beat = 0; beat < VARIANT_BEATS; beat++)
-        if (view(beat * BYTES + lane) != TAKEN && (beat == 0 ? in_first : !in_first && index_q == beat[$bits(index_q)-1:0]))
-          seen[lane*8+:8] = {8{view(beat * BYTES + lane) == ONES}};
+        if (beat == 0 ? in_first : !in_first && index_q == beat[$bits(index_q)-1:0]) begin
+          if (beat * BYTES + lane < IP - ONES_BEFORE) seen[lane*8+:8] = '0;
+          seen[lane*8+:8] |= in_v6 ? ones(beat * BYTES + lane, 1'b1) : ones(beat * BYTES + lane, 1'b0);
+        end
     end
   end
 

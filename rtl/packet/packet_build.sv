@@ -20,7 +20,8 @@ module packet_build
     axis_if.source                    out,
     output logic                      icrc_here,
     output logic [$clog2(DATA_W/8)-1:0] icrc_lane,
-    output logic                      icrc_frame, // with each beat: its frame has an ICRC
+    output logic                      icrc_frame, // with each beat: its frame has an ICRC,
+    output logic                      v6,         // and is of IPv6
     output packet_events_t            events      // the transmit part
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -33,10 +34,13 @@ module packet_build
 
   // ---- plan ----
   frame_tx_t request;
+  eth_hdr_t  eth;
   assign request = frame.data;
+  assign eth     = request.hdr[HDR_BYTES*8-1-:$bits(eth_hdr_t)];
 
   typedef struct packed {
     logic   icrc;
+    logic   v6;
     index_t icrc_index;
     lane_t  icrc_lane;
     index_t last_index;
@@ -64,6 +68,7 @@ module packet_build
   always_comb begin
     plan = '{
         icrc: request.icrc,
+        v6: IPV6 && eth.ethertype == ETHERTYPE_IPV6,
         icrc_index: body[16:LANE_W],
         icrc_lane: body[LANE_W-1:0],
         last_index: long_enough ? last[16:LANE_W] : index_t'((MIN_FRAME - 1) / BYTES),
@@ -136,6 +141,7 @@ module packet_build
   assign icrc_here  = plan_q.icrc && index_q == plan_q.icrc_index;
   assign icrc_lane  = plan_q.icrc_lane;
   assign icrc_frame = plan_q.icrc;
+  assign v6         = plan_q.v6;
 
   assign payload.tready = plan_valid_q && wants_payload_q && out.tready;
   assign plan_done = fire && is_last_q;

@@ -5,11 +5,15 @@
 // and read together, as structs.
 //
 // Limits, all decided here: headers are read in frames without a tag, or whose tag vlan_remove took, and behind IPv4 headers without
-// options only. icrc_state, which processes the beats before the frame is classified, relies on that: CLASS_ROCE has no other layout.
+// options and IPv6 headers without extension headers only. icrc_state, which processes the beats before the frame is classified, relies on
+// that: CLASS_ROCE has no other layout.
 //
-// One beat a cycle, never stalls, gaps between beats are allowed. `headers` is valid in the cycle after the frame's last beat. `verdict`
-// belongs to the frame of the beat received 3 cycles ago, if that beat is the one that contains byte 42 or a later one; it is undefined for
-// frames that end before. `checks` follow one cycle later.
+// What is behind the IP header is read by the same logic for both versions, from a window that begins there.
+//
+// One beat a cycle, never stalls, gaps between beats are allowed. `headers` is valid in the cycle after the frame's last beat. `v6` belongs
+// to the beat of the cycle before, from the one with the EtherType on. `verdict` belongs to the frame of the beat received 3 cycles ago, if
+// that beat is the one that contains byte 42, of IPv6 byte 62, or a later one; it is undefined for frames that end before. `checks` follow
+// one cycle later.
 module packet_parser
   import packet_pkg::*;
   import roce_wire_pkg::*;
@@ -17,7 +21,8 @@ module packet_parser
   import packet_rx_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
-    parameter int unsigned INDEX_W = 8
+    parameter int unsigned INDEX_W = 8,
+    parameter bit          IPV6 = 1'b1
 ) (
     input  logic               clk,
     input  local_addr_t        local_addr,
@@ -26,6 +31,7 @@ module packet_parser
     input  logic [DATA_W-1:0]  in_data,
     input  logic               in_foreign,   // from the beat with byte 15 on: not of the device's VLAN
     input  vlan_t              in_tag,       // likewise: the tag that was removed
+    output logic               v6,           // with IPV6: an IPv6 packet
     output headers_t           headers,
     output parsed_t            verdict,
     output checks_t            checks        // one cycle behind `verdict`
@@ -33,15 +39,27 @@ module packet_parser
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned WINDOW_BEATS = (HDR_BYTES + BYTES - 1) / BYTES;
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
+  localparam int unsigned DECISION_V6 = DECISION_BYTE_V6 / BYTES;
+  localparam int unsigned TYPE_BEAT = (ETH_HDR_BYTES - 1) / BYTES;
+  localparam int unsigned TYPE_LANE = (ETH_HDR_BYTES - 2) % BYTES;
+
+  function automatic logic [15:0] byte_swapped_type(logic [15:0] lanes);
+    return {lanes[7:0], lanes[15:8]};
+  endfunction
 
   // ---- collect: byte 0 of the frame in the most significant byte ----
   logic [WINDOW_BEATS*BYTES-1:0][7:0] gathered_q;
-  logic decide_q, foreign_q;
+  logic decide_q, foreign_q, v6_q;
   vlan_t removed_q;
+  // Of a layout whose decision is later than the other's the EtherType has come in an earlier beat.
+  wire decides = in_valid && in_index == (v6_q ? INDEX_W'(DECISION_V6) : INDEX_W'(DECISION));
+  assign v6 = v6_q;
 
   always_ff @(posedge clk) begin
-    decide_q <= in_valid && in_index == INDEX_W'(DECISION);
-    if (in_valid && in_index == INDEX_W'(DECISION)) begin
+    if (!IPV6) v6_q <= 1'b0;
+    else if (in_valid && in_index == INDEX_W'(TYPE_BEAT)) v6_q <= byte_swapped_type(in_data[TYPE_LANE*8+:16]) == ETHERTYPE_IPV6;
+    decide_q <= decides;
+    if (decides) begin
       foreign_q <= in_foreign;
       removed_q <= in_tag;
     end
@@ -64,89 +82,102 @@ module packet_parser
     arp_hdr_t arp;
   } arp_frame_t;
   typedef struct packed {
-    eth_hdr_t       eth;
-    ipv4_hdr_t      ipv4;
-    icmp_echo_hdr_t echo;
-  } icmp_frame_t;
-  typedef struct packed {
     eth_hdr_t  eth;
     ipv4_hdr_t ipv4;
-    tcp_hdr_t  tcp;
-  } tcp_frame_t;
+  } ipv4_frame_t;
   typedef struct packed {
-    roce_hdr_t roce;
-    ext_t      ext;
-  } roce_frame_t;
+    eth_hdr_t  eth;
+    ipv6_hdr_t ipv6;
+  } ipv6_frame_t;
+
+  // Behind the IP header.
+  localparam int unsigned BEHIND_W = (HDR_BYTES - ETH_HDR_BYTES - IPV6_HDR_BYTES) * 8;
   typedef struct packed {
-    roce_hdr_t roce;
-    reth_t     reth;
-    immdt_t    immdt;
-  } roce_reth_frame_t;
+    udp_hdr_t udp;
+    bth_t     bth;
+    ext_t     ext;
+  } roce_packet_t;
   typedef struct packed {
-    roce_hdr_t roce;
-    deth_t     deth;
-    immdt_t    immdt;
-  } roce_deth_frame_t;
+    udp_hdr_t udp;
+    bth_t     bth;
+    reth_t    reth;
+    immdt_t   immdt;
+  } roce_reth_packet_t;
   typedef struct packed {
-    roce_hdr_t   roce;
+    udp_hdr_t udp;
+    bth_t     bth;
+    deth_t    deth;
+    immdt_t   immdt;
+  } roce_deth_packet_t;
+  typedef struct packed {
+    udp_hdr_t    udp;
+    bth_t        bth;
     logic [31:0] word;             // ImmDt or IETH
-  } roce_word_frame_t;
+  } roce_word_packet_t;
 
-  tagged_frame_t    tag;
-  arp_frame_t       arp;
-  icmp_frame_t      icmp;
-  tcp_frame_t       tcp;
-  roce_frame_t      with_ext;
-  roce_reth_frame_t with_reth;
-  roce_deth_frame_t with_deth;
-  roce_word_frame_t with_word;
-  roce_hdr_t        roce;
-  assign tag       = window[HDR_BYTES*8-1-:$bits(tagged_frame_t)];
-  assign arp       = window[HDR_BYTES*8-1-:$bits(arp_frame_t)];
-  assign icmp      = window[HDR_BYTES*8-1-:$bits(icmp_frame_t)];
-  assign tcp       = window[HDR_BYTES*8-1-:$bits(tcp_frame_t)];
-  assign with_ext  = window[HDR_BYTES*8-1-:$bits(roce_frame_t)];
-  assign with_reth = window[HDR_BYTES*8-1-:$bits(roce_reth_frame_t)];
-  assign with_deth = window[HDR_BYTES*8-1-:$bits(roce_deth_frame_t)];
-  assign with_word = window[HDR_BYTES*8-1-:$bits(roce_word_frame_t)];
-  assign roce      = with_ext.roce;
+  tagged_frame_t     tag;
+  arp_frame_t        arp;
+  ipv6_frame_t       with_ipv6;
+  eth_hdr_t          eth;
+  ipv4_hdr_t         ipv4;
+  ipv6_hdr_t         ipv6;
+  logic [BEHIND_W-1:0] behind;
+  icmp_echo_hdr_t    icmp;
+  tcp_hdr_t          tcp;
+  nd_hdr_t           nd;
+  roce_packet_t      roce;
+  roce_reth_packet_t with_reth;
+  roce_deth_packet_t with_deth;
+  roce_word_packet_t with_word;
+  assign tag         = window[HDR_BYTES*8-1-:$bits(tagged_frame_t)];
+  assign arp         = window[HDR_BYTES*8-1-:$bits(arp_frame_t)];
+  assign {eth, ipv4} = window[HDR_BYTES*8-1-:$bits(ipv4_frame_t)];
+  assign with_ipv6   = window[HDR_BYTES*8-1-:$bits(ipv6_frame_t)];
+  assign ipv6        = with_ipv6.ipv6;
+  assign behind      = v6_q ? window[BEHIND_W-1:0] : window[BEHIND_W-1+IPV6_MORE_BYTES*8-:BEHIND_W];
+  assign icmp        = behind[BEHIND_W-1-:$bits(icmp_echo_hdr_t)];
+  assign tcp         = behind[BEHIND_W-1-:$bits(tcp_hdr_t)];
+  assign nd          = behind[BEHIND_W-1-:$bits(nd_hdr_t)];
+  assign roce        = behind[BEHIND_W-1-:$bits(roce_packet_t)];
+  assign with_reth   = behind[BEHIND_W-1-:$bits(roce_reth_packet_t)];
+  assign with_deth   = behind[BEHIND_W-1-:$bits(roce_deth_packet_t)];
+  assign with_word   = behind[BEHIND_W-1-:$bits(roce_word_packet_t)];
 
-  wire is_arp = roce.eth.ethertype == ETHERTYPE_ARP;
-  wire has_tag = roce.eth.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG};
+  wire is_arp = eth.ethertype == ETHERTYPE_ARP;
+  wire has_tag = eth.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG};
+  wire [7:0] protocol = v6_q ? ipv6.next_header : ipv4.protocol;
 
   // ---- the record. Fields of different layouts that share its bits share bits of the frame as well, as far as possible ----
   always_comb begin
-    headers.one_host = one_host(roce.eth.src, roce.ipv4.src);
+    headers.one_host = v6_q ? one_ipv6_host(eth.src, ipv6.src) : one_host(eth.src, ipv4.src);
     headers.l2 = '{
-        src: roce.eth.src,
-        group: roce.eth.dst[MAC_GROUP_BIT],
-        broadcast: roce.eth.dst == MAC_BROADCAST,
+        src: eth.src,
+        group: eth.dst[MAC_GROUP_BIT],
+        broadcast: eth.dst == MAC_BROADCAST,
         vlan: removed_q.present && !has_tag ? removed_q
-            : '{present: has_tag, service: roce.eth.ethertype == ETHERTYPE_STAG, pcp: tag.tag.pcp, dei: tag.tag.dei,
-                vid: tag.tag.vid}
+            : '{present: has_tag, service: eth.ethertype == ETHERTYPE_STAG, pcp: tag.tag.pcp, dei: tag.tag.dei, vid: tag.tag.vid}
     };
     headers.l3 = '{
-        v6: 1'b0,
-        src: ip_mapped(roce.ipv4.src),
-        dst: ip_mapped(roce.ipv4.dst),
-        dscp: roce.ipv4.dscp,
-        ecn: roce.ipv4.ecn,
-        total_length: roce.ipv4.total_length,
-        hop_limit: roce.ipv4.ttl,
-        protocol: roce.ipv4.protocol,
-        fragment: '{identification: roce.ipv4.identification, reserved: roce.ipv4.flag_reserved, df: roce.ipv4.flag_df,
-                    mf: roce.ipv4.flag_mf, offset: roce.ipv4.fragment_offset},
-        header_checksum: roce.ipv4.header_checksum
+        v6: v6_q,
+        src: v6_q ? ipv6.src : ip_mapped(ipv4.src),
+        dst: v6_q ? ipv6.dst : ip_mapped(ipv4.dst),
+        dscp: v6_q ? ipv6.dscp : ipv4.dscp,
+        ecn: v6_q ? ipv6.ecn : ipv4.ecn,
+        total_length: v6_q ? ipv6.payload_length : ipv4.total_length,
+        hop_limit: v6_q ? ipv6.hop_limit : ipv4.ttl,
+        protocol: protocol,
+        fragment: '{identification: ipv4.identification, reserved: ipv4.flag_reserved, df: ipv4.flag_df,
+                    mf: ipv4.flag_mf, offset: ipv4.fragment_offset},
+        header_checksum: ipv4.header_checksum
     };
     headers.l4.roce = '{
         udp: roce.udp,
         bth: roce.bth,
-        ext: with_ext.ext,
+        ext: roce.ext,
         word: roce.bth.opcode == RC_RDMA_WRITE_ONLY_WITH_IMM ? with_reth.immdt
             : roce.bth.opcode == UD_SEND_ONLY_WITH_IMM ? with_deth.immdt : with_word.word
     };
-    if (roce.ipv4.protocol == IPPROTO_TCP) headers.l4.tcp.tcp = tcp.tcp;
-    if (roce.ipv4.protocol == IPPROTO_ICMP) headers.l4.icmp.echo = icmp.echo;
+    if (protocol == IPPROTO_TCP) headers.l4.tcp.tcp = tcp;
     if (is_arp) begin
       headers.l4.arp.request = arp.arp.oper == ARP_REQUEST;
       headers.l4.arp.sha = arp.arp.sha;
@@ -169,17 +200,23 @@ module packet_parser
     logic        ipv6;
     logic        arp;
     logic        arp_ok;
-    logic        form_ok;        // IPv4 without options, long enough for the following headers
+    logic        form_ok;        // IPv4 without options, long enough for the following headers; IPv6 of one host or of none
     logic        fragment;
+    logic        extension;      // IPv6
     logic        ip_to_us;
     logic        ip_to_all;
     logic        ip_to_mdns;
+    logic        ip_to_nodes;    // IPv6: to a group of this device, in a frame to the same
     logic        dhcp;           // to the port of the DHCP client, which expects an answer
     logic        mdns;           // to the port of the mDNS responder, which works
     logic        icmp;
     logic        icmp_echo;
     logic        icmp_unreachable;
     logic        icmp_too_big;
+    logic        nd;             // neighbour solicitation or advertisement,
+    logic        ra;             // router advertisement:
+    logic        nd_ok;          // from this link, and long enough
+    logic        of_host;        // IPv6: not from the unspecified address
     logic        tcp;
     logic        udp;
     logic        udp_length_ok;
@@ -187,57 +224,76 @@ module packet_parser
     logic        roce_port;
     logic        opcode_known;
     logic [5:0]  ext_bytes;
-    logic [6:0]  overhead;       // bytes of the IPv4 packet that are not RoCE payload
+    logic [6:0]  overhead;       // bytes of total_length that are not RoCE payload
     logic [15:0] total_length;
   } looked_t;
   looked_t looked_q;
   logic    looked_valid_q;
 
-  // Sums of pairs of words, for the IPv4 header and for the UDP pseudo-header.
+  // Sums of pairs of words, for the IPv4 header and for the pseudo-header: of UDP, or of IPv6 (RFC 8200, 8.1) without the addresses, which
+  // packet_rx sums with what follows them.
   logic [9:0][15:0] ipv4_words;
   logic [5:0][15:0] pseudo_words;
   logic [16:0] ipv4_pair_q[5];
   logic [16:0] pseudo_pair_q[3];
-  assign ipv4_words   = roce.ipv4;
-  assign pseudo_words = {roce.ipv4.src, roce.ipv4.dst, 8'd0, roce.ipv4.protocol, roce.udp.length};
+  assign ipv4_words   = ipv4;
+  assign pseudo_words = v6_q ? {64'd0, 8'd0, protocol, ipv6.payload_length} : {ipv4.src, ipv4.dst, 8'd0, protocol, roce.udp.length};
+
+  // A packet is to a group that the device is in: all nodes, or those that may have one of its addresses (RFC 4291, 2.8).
+  wire to_solicited = ipv6.dst[127:24] == SOLICITED_NODE_PREFIX
+                      && (ipv6.dst[23:0] == local_addr.mac[23:0] || ipv6.dst[23:0] == local_addr.global_[23:0]);
+  wire nd_type = icmp.icmp_type inside {ND_NEIGHBOUR_SOLICITATION, ND_NEIGHBOUR_ADVERTISEMENT};
+  wire [6:0] behind_ip = 7'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 7'(ext.bytes) + 7'(roce.bth.padcnt);
 
   always_ff @(posedge clk) begin
     looked_valid_q <= decide_q;
     if (decide_q) begin
       looked_q <= '{
-          to_us: local_addr.enable && roce.eth.dst == local_addr.mac,
-          to_group: local_addr.enable && roce.eth.dst[MAC_GROUP_BIT],
-          to_all: roce.eth.dst == MAC_BROADCAST,
-          to_mdns: roce.eth.dst == MDNS_MAC,
+          to_us: local_addr.enable && eth.dst == local_addr.mac,
+          to_group: local_addr.enable && eth.dst[MAC_GROUP_BIT],
+          to_all: eth.dst == MAC_BROADCAST,
+          to_mdns: eth.dst == MDNS_MAC,
           has_tag: has_tag || foreign_q,
-          ipv4: roce.eth.ethertype == ETHERTYPE_IPV4 && !foreign_q,   // the checks of IPv4 are for what is read
-          ipv6: roce.eth.ethertype == ETHERTYPE_IPV6,
+          ipv4: eth.ethertype == ETHERTYPE_IPV4 && !foreign_q,   // the checks of IPv4 are for what is read
+          ipv6: (IPV6 ? v6_q : eth.ethertype == ETHERTYPE_IPV6) && !foreign_q,
           arp: is_arp,
           arp_ok: arp.arp.htype == ARP_HTYPE_ETHERNET && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6
                   && arp.arp.plen == 8'd4 && (arp.arp.oper == ARP_REQUEST || arp.arp.oper == ARP_REPLY)
                   && !arp.arp.sha[MAC_GROUP_BIT],
-          form_ok: roce.ipv4.version == 4'd4 && roce.ipv4.ihl == 4'd5
-                   && roce.ipv4.total_length >= 16'(IPV4_HDR_BYTES),
-          fragment: roce.ipv4.flag_mf || roce.ipv4.fragment_offset != '0,
-          ip_to_us: roce.ipv4.dst == local_addr.ip && local_addr.ip != '0,
-          ip_to_all: roce.ipv4.dst == '1,
-          ip_to_mdns: roce.ipv4.dst == MDNS_IP,
+          form_ok: v6_q ? ipv6.version == 4'd6 && !is_multicast(ipv6.src) && (ipv6.src[127:64] != '0 || ipv6.src[63:0] == '0)
+                        : ipv4.version == 4'd4 && ipv4.ihl == 4'd5 && ipv4.total_length >= 16'(IPV4_HDR_BYTES),
+          fragment: v6_q ? protocol == IPPROTO_FRAGMENT : ipv4.flag_mf || ipv4.fragment_offset != '0,
+          extension: v6_q && protocol inside {IPPROTO_HOP_BY_HOP, IPPROTO_ROUTING, IPPROTO_AH, IPPROTO_DST_OPTS, IPPROTO_MOBILITY,
+                                              IPPROTO_HIP, IPPROTO_SHIM6},
+          ip_to_us: v6_q ? (ipv6.dst == local_addr.link_local || ipv6.dst == local_addr.global_) && ipv6.dst != '0
+                         : ipv4.dst == local_addr.ip && local_addr.ip != '0,
+          ip_to_all: ipv4.dst == '1,
+          ip_to_mdns: ipv4.dst == MDNS_IP,
+          ip_to_nodes: v6_q && eth.dst == mac_of_group(ipv6.dst) && (to_solicited || ipv6.dst == ALL_NODES),
           dhcp: local_addr.dhcp && roce.udp.dst_port == UDP_PORT_DHCP,
           mdns: local_addr.mdns && roce.udp.dst_port == MDNS_PORT,
-          icmp: roce.ipv4.protocol == IPPROTO_ICMP,
-          icmp_echo: icmp.echo.icmp_type == ICMP_ECHO_REQUEST && icmp.echo.code == '0,
-          icmp_unreachable: icmp.echo.icmp_type == ICMP_UNREACHABLE,
-          icmp_too_big: icmp.echo.code == ICMP_TOO_BIG,
-          tcp: roce.ipv4.protocol == IPPROTO_TCP,
-          udp: roce.ipv4.protocol == IPPROTO_UDP,
-          udp_length_ok: roce.ipv4.total_length == roce.udp.length + 16'(IPV4_HDR_BYTES)
+          icmp: protocol == (v6_q ? IPPROTO_ICMPV6 : IPPROTO_ICMP),
+          icmp_echo: icmp.icmp_type == (v6_q ? ICMPV6_ECHO_REQUEST : ICMP_ECHO_REQUEST) && icmp.code == '0,
+          icmp_unreachable: icmp.icmp_type == (v6_q ? ICMPV6_UNREACHABLE : ICMP_UNREACHABLE)
+                            || (v6_q && icmp.icmp_type == ICMPV6_TOO_BIG),
+          icmp_too_big: v6_q ? icmp.icmp_type == ICMPV6_TOO_BIG : icmp.code == ICMP_TOO_BIG,
+          nd: v6_q && nd_type,
+          ra: v6_q && icmp.icmp_type == ND_ROUTER_ADVERTISEMENT,
+          nd_ok: ipv6.hop_limit == ND_HOP_LIMIT && icmp.code == '0
+                 && (nd_type ? ipv6.payload_length >= 16'(ND_HDR_BYTES - $bits(nd_lla_t) / 8) && !is_multicast(nd.target)
+                             : ipv6.payload_length >= 16'(RA_HDR_BYTES) && is_link_local(ipv6.src)),
+          of_host: ipv6.src[127:64] != '0,
+          tcp: protocol == IPPROTO_TCP,
+          udp: protocol == IPPROTO_UDP,
+          udp_length_ok: (v6_q ? ipv6.payload_length == roce.udp.length
+                               : ipv4.total_length == roce.udp.length + 16'(IPV4_HDR_BYTES))
                          && roce.udp.length >= 16'(UDP_HDR_BYTES),
           udp_checked: roce.udp.checksum != '0,
           roce_port: roce.udp.dst_port == UDP_PORT_ROCE,
           opcode_known: ext.supported,
           ext_bytes: ext.bytes,
-          overhead: 7'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 7'(ext.bytes) + 7'(roce.bth.padcnt),
-          total_length: roce.ipv4.total_length
+          overhead: behind_ip + (v6_q ? '0 : 7'(IPV4_HDR_BYTES)),
+          total_length: v6_q ? ipv6.payload_length : ipv4.total_length
       };
       for (int unsigned i = 0; i < 5; i++) ipv4_pair_q[i] <= 17'(ipv4_words[2*i]) + 17'(ipv4_words[2*i+1]);
       for (int unsigned i = 0; i < 3; i++) pseudo_pair_q[i] <= 17'(pseudo_words[2*i]) + 17'(pseudo_words[2*i+1]);
@@ -245,10 +301,13 @@ module packet_parser
   end
 
   // The only packets to several hosts that are accepted: they may be for this one while it has no address (RFC 2131, 4.1), or are
-  // questions to all who know an answer (RFC 6762).
+  // questions to all who know an answer (RFC 6762), or neighbour discovery.
+  wire v6_here = IPV6 && looked_q.ipv6 && local_addr.ipv6;
   wire to_dhcp = looked_q.to_all && looked_q.ip_to_all && looked_q.dhcp;
   wire to_mdns = looked_q.to_mdns && looked_q.ip_to_mdns && looked_q.mdns;
-  wire to_several = looked_q.ipv4 && looked_q.udp && (to_dhcp || to_mdns);
+  wire discovery = looked_q.icmp && (looked_q.nd || looked_q.ra);
+  wire to_nodes = v6_here && looked_q.ip_to_nodes && discovery;
+  wire to_several = looked_q.ipv4 && looked_q.udp && (to_dhcp || to_mdns) || to_nodes;
 
   // ---- decide: the class, or the reason of a drop. The first condition that holds ----
   frame_class_e cls;
@@ -264,11 +323,18 @@ module packet_parser
     end
     // A packet for one host is not accepted in a group frame (RFC 1122, 3.3.6).
     else if (looked_q.to_group && !to_several) cls = CLASS_GROUP;
-    else if (looked_q.ipv6) cls = CLASS_IPV6;
-    else if (!looked_q.ipv4) cls = CLASS_OTHER;
-    else if (!looked_q.form_ok) drop = DROP_IPV4_HEADER;
+    else if (looked_q.ipv6 && !v6_here) cls = CLASS_IPV6;
+    else if (!looked_q.ipv4 && !looked_q.ipv6) cls = CLASS_OTHER;
+    else if (!looked_q.form_ok) drop = looked_q.ipv6 ? DROP_IPV6_HEADER : DROP_IPV4_HEADER;
     else if (!looked_q.ip_to_us && !to_several) drop = DROP_NOT_OURS;
-    else if (looked_q.fragment) drop = DROP_IPV4_FRAGMENT;
+    else if (looked_q.fragment) drop = looked_q.ipv6 ? DROP_IPV6_FRAGMENT : DROP_IPV4_FRAGMENT;
+    else if (looked_q.extension) drop = DROP_IPV6_EXTENSION;
+    else if (discovery) begin
+      cls = looked_q.ra ? CLASS_RA : CLASS_ND;
+      if (!looked_q.nd_ok) drop = DROP_ND;
+    end
+    // Only a host that looks for its address has none.
+    else if (looked_q.ipv6 && !looked_q.of_host) drop = DROP_IPV6_HEADER;
     else if (looked_q.icmp) begin
       cls = CLASS_ICMP;
       // Nothing depends on what such a message says, so it is not checked any further (RFC 5927).
@@ -278,6 +344,7 @@ module packet_parser
     else if (looked_q.tcp) cls = CLASS_TCP;
     else if (!looked_q.udp) cls = CLASS_IP;
     else if (!looked_q.udp_length_ok) drop = DROP_UDP_LENGTH;
+    else if (looked_q.ipv6 && !looked_q.udp_checked) drop = DROP_UDP_CHECKSUM;
     else if (looked_q.roce_port) begin
       cls = CLASS_ROCE;
       if (!looked_q.opcode_known) drop = DROP_ROCE_OPCODE;
@@ -287,12 +354,13 @@ module packet_parser
 
   // The checks and the headers to remove, if no error was found so far.
   wire ipv4_class = looked_q.ipv4 && (!looked_q.to_group || to_several);
-  wire udp_class  = ipv4_class && looked_q.udp;
-  wire icmp_class = ipv4_class && looked_q.icmp;
+  wire ip_class   = ipv4_class || (v6_here && (!looked_q.to_group || to_several));
+  wire udp_class  = ip_class && looked_q.udp;
+  wire icmp_class = ip_class && looked_q.icmp;
   wire roce_class = udp_class && looked_q.roce_port;
 
   wire [16:0] rest = 17'(looked_q.total_length)
-                     - (roce_class ? 17'(looked_q.overhead) : 17'(IPV4_HDR_BYTES + UDP_HDR_BYTES));
+                     - (roce_class ? 17'(looked_q.overhead) : looked_q.ipv6 ? 17'(UDP_HDR_BYTES) : 17'(IPV4_HDR_BYTES + UDP_HDR_BYTES));
 
   parsed_t verdict_q;
   logic [18:0] pseudo_sum_q;
@@ -308,13 +376,15 @@ module packet_parser
           ipv4: ipv4_class,
           sum_checked: icmp_class || (udp_class && looked_q.udp_checked),
           headers_fit: !(icmp_class || udp_class) || !rest[16],
-          place: whole_frame(cls) ? RX_PLACE_0 : roce_class ? rx_place_t'(place_of_ext(looked_q.ext_bytes)) : rx_place_t'(PLACE_42),
-          payload_length: cls == CLASS_ARP ? '0 : rest[15:0],
-          ip_top: ipv4_class ? 17'(looked_q.total_length) + 17'(ETH_HDR_BYTES - 1) : 17'(ETH_HDR_BYTES + ARP_HDR_BYTES - 1)
+          place: whole_frame(cls) ? RX_PLACE_0 : {1'b0, v6_here, 3'(roce_class ? place_of_ext(looked_q.ext_bytes) : PLACE_42)},
+          payload_length: cls inside {CLASS_ARP, CLASS_ND} ? '0 : rest[15:0],
+          ip_top: ip_class ? 17'(looked_q.total_length) + (looked_q.ipv6 ? 17'(ETH_HDR_BYTES + IPV6_HDR_BYTES - 1) : 17'(ETH_HDR_BYTES - 1))
+                           : 17'(ETH_HDR_BYTES + ARP_HDR_BYTES - 1)
       };
       ipv4_sum_q <= 20'(ipv4_pair_q[0]) + 20'(ipv4_pair_q[1]) + 20'(ipv4_pair_q[2]) + 20'(ipv4_pair_q[3])
                     + 20'(ipv4_pair_q[4]);
-      pseudo_sum_q <= 19'(pseudo_pair_q[0]) + 19'(pseudo_pair_q[1]) + 19'(pseudo_pair_q[2]);
+      // ICMP has no pseudo-header, ICMPv6 has one (RFC 4443, 2.3).
+      pseudo_sum_q <= looked_q.icmp && !looked_q.ipv6 ? '0 : 19'(pseudo_pair_q[0]) + 19'(pseudo_pair_q[1]) + 19'(pseudo_pair_q[2]);
     end
   end
   assign verdict = verdict_q;
@@ -325,7 +395,7 @@ module packet_parser
     if (verdict_valid_q) begin
       checks_q <= '{
           ipv4_ok: !verdict_q.ipv4 || ipv4_sum_q[15:0] == 16'hffff - 16'(ipv4_sum_q[19:16]),
-          pseudo_sum: verdict_q.cls == CLASS_ICMP ? '0 : pseudo_sum_q
+          pseudo_sum: pseudo_sum_q
       };
     end
   end

@@ -37,9 +37,11 @@ package packet_pkg;
   localparam ip_addr_t ALL_NODES = 128'hff02_0000_0000_0000_0000_0000_0000_0001;    // RFC 4291, 2.7.1
   localparam ip_addr_t ALL_ROUTERS = 128'hff02_0000_0000_0000_0000_0000_0000_0002;
 
+  localparam logic [103:0] SOLICITED_NODE_PREFIX = 104'hff02_0000_0000_0000_0000_0001_ff;
+
   // The group of the hosts that may have this address (RFC 4291, 2.7.1).
   function automatic ip_addr_t solicited_node(ip_addr_t ip);
-    return {104'hff02_0000_0000_0000_0000_0001_ff, ip[23:0]};
+    return {SOLICITED_NODE_PREFIX, ip[23:0]};
   endfunction
 
   localparam mac_t MAC_BROADCAST = '1;
@@ -194,6 +196,7 @@ package packet_pkg;
     nd_lla_t     lla;
   } nd_hdr_t;
   localparam int unsigned ND_HDR_BYTES = $bits(nd_hdr_t) / 8;  // 32
+  localparam int unsigned RA_HDR_BYTES = 16;                   // of a router advertisement, without options
 
   // ---- ICMP destination unreachable (RFC 792, RFC 1191) ----
   localparam logic [7:0] ICMP_UNREACHABLE = 8'd3;
@@ -301,7 +304,9 @@ package packet_pkg;
     ipv4_addr_t  gateway;         // 0: none
     logic        dhcp;            // DHCP answers to all hosts are received: UDP to port 68 of 255.255.255.255
     logic        mdns;            // so is what is sent to the group of mDNS
-    ip_addr_t    link_local;      // IPv6, each 0 if there is none: without this one no IPv6 packet is received
+    logic        ipv6;            // the device has IPv6: neighbour discovery is received; other packets by these addresses, each 0 if there
+                                  // is none
+    ip_addr_t    link_local;
     ip_addr_t    global_;         // its prefix has IPV6_PREFIX_LENGTH bits,
     logic        on_link;         // and the other addresses of it are on this link
     ip_addr_t    router;          // a link-local address
@@ -338,7 +343,8 @@ package packet_pkg;
     logic rx_frame;
     logic rx_roce;
     logic rx_arp;
-    logic rx_icmp;
+    logic rx_icmp;                // also ICMPv6
+    logic rx_nd;                  // neighbour discovery
     logic rx_udp;
     logic tx_frame;
     logic tx_roce;
@@ -349,14 +355,18 @@ package packet_pkg;
     logic drop_not_ours;          // Ethernet or IPv4 destination of another station
     logic drop_group;             // to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS
     logic drop_vlan;              // with a VLAN tag; with a VLAN of the device: not of that VLAN
-    logic drop_ipv6;
+    logic drop_ipv6;              // the device has no IPv6
+    logic drop_ipv6_header;       // version, or a source that no packet has
+    logic drop_ipv6_extension;    // an extension header
+    logic drop_ipv6_fragment;     // that of a fragment
+    logic drop_nd;                // neighbour discovery: malformed, checksum, or from behind a router
     logic drop_ethertype;         // any other
     logic drop_ipv4_header;       // version, options, checksum, length
     logic drop_ipv4_fragment;
     logic drop_tcp;
-    logic drop_ip_protocol;       // any other
+    logic drop_ip_protocol;       // any other, also of IPv6
     logic drop_udp_length;
-    logic drop_udp_checksum;
+    logic drop_udp_checksum;      // wrong; IPv6: or none
     logic drop_udp_port;          // no protocol or service listens on the port, or the source of a packet to a service is not one host
     logic drop_icmp;              // checksum, or any other type
     logic drop_icmp_rate;         // an echo request, after earlier ones had stalled other frames for too long
@@ -379,6 +389,12 @@ package packet_pkg;
     ipv4_hdr_t   ipv4;
     logic [63:0] first;           // bytes behind the IPv4 header
   } unwanted_t;
+
+  // The same of IPv6, without the addresses that begin with 64 zeros: unspecified, loopback, and mapped ones, which are never in a packet
+  // (RFC 4291, 2.5): a packet from one would be taken for one of IPv4.
+  function automatic logic one_ipv6_host(mac_t mac, ip_addr_t ip);
+    return !mac[MAC_GROUP_BIT] && !is_multicast(ip) && ip[127:64] != '0;
+  endfunction
 
   // The frame has a unicast source: answers may be sent to it (RFC 1122, 3.2.1.3).
   function automatic logic one_host(mac_t mac, ipv4_addr_t ip);

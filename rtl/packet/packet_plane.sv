@@ -118,7 +118,8 @@ module packet_plane
     listens   = 1'b0;
     of_kernel = 1'b0;
     for (int unsigned i = 0; i < SERVICES; i++)
-      if (service_ports[i] != '0 && service_ports[i] == head.headers.l4.udp.udp.dst_port) listens = head.headers.one_host;
+      if (service_ports[i] != '0 && service_ports[i] == head.headers.l4.udp.udp.dst_port)
+        listens = head.headers.one_host && !head.headers.l3.v6;  // the services know IPv4 only
     for (int unsigned i = 0; i < DATAGRAM_PORTS; i++)
       if (datagram_ports[i] != '0 && datagram_ports[i] == head.headers.l4.udp.udp.dst_port)
         of_kernel = head.headers.one_host && !head.headers.l2.group && !head.headers.l3.v6;
@@ -213,6 +214,7 @@ module packet_plane
         CLASS_TCP:   route_events.drop_tcp = 1'b1;
         CLASS_IP:    route_events.drop_ip_protocol = 1'b1;
         CLASS_IPV6:  route_events.drop_ipv6 = 1'b1;
+        CLASS_ND, CLASS_RA: route_events.drop_nd = 1'b1;
         CLASS_VLAN:  route_events.drop_vlan = 1'b1;
         CLASS_GROUP: route_events.drop_group = 1'b1;
         CLASS_OTHER: route_events.drop_ethertype = 1'b1;
@@ -225,7 +227,7 @@ module packet_plane
   l3_t dropped_ip;
   assign dropped_ip = dropped.frame.headers.l3;
   assign unwanted_valid = taker[TO_DROP].valid && dropped.frame.cls inside {CLASS_UDP, CLASS_TCP, CLASS_IP}
-                          && dropped.frame.headers.one_host && !dropped.frame.headers.l2.group;
+                          && dropped.frame.headers.one_host && !dropped.frame.headers.l2.group && !dropped_ip.v6;
   assign unwanted = '{
       mac: dropped.frame.headers.l2.src,
       ipv4: '{
@@ -283,7 +285,7 @@ module packet_plane
   assign send_payload[ARP].tlast  = 1'b0;
   assign send_payload[ARP].tuser  = 1'b0;
 
-  icmp_echo echo (
+  icmp_echo #(.IPV6(IPV6)) echo (
       .clk, .rst, .local_addr, .rx(echo_rx), .rx_payload(payload_taker[TO_ECHO]), .tx(send[ECHO]),
       .tx_payload(send_payload[ECHO]), .idle(echo_idle)
   );

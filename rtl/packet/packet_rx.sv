@@ -6,7 +6,7 @@
 // One beat a cycle with no stall for every frame size, including single-beat frames back to back. Fixed latency: `frame` is valid 11 cycles
 // after the frame's last beat was accepted, the first beat of `payload` 12. Received frames wait in stores for RECORDS frames and for at
 // least twice MAX_FRAME. A MAC cannot stall: `rx.tready` is always high, and a frame that begins when there is no space for MAX_FRAME is
-// dropped as a whole and counted. Bytes after the IPv4 total length (Ethernet padding) are ignored.
+// dropped as a whole and counted. Bytes after the IP packet (Ethernet padding) are ignored.
 module packet_rx
   import packet_pkg::*;
   import frame_pkg::*;
@@ -33,6 +33,7 @@ module packet_rx
   localparam int unsigned MAX_BEATS = MAX_FRAME / BYTES;
   localparam int unsigned INDEX_W = $clog2(MAX_BEATS + 1);
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
+  localparam int unsigned DECISION_V6 = DECISION_BYTE_V6 / BYTES;
   localparam int unsigned RECORDS = 32;
   localparam int unsigned PAYLOADS = 64;   // more than the records that all following units accept before they wait for a payload
   localparam int unsigned IN_FLIGHT = 16;  // more than the beats that arrive before `room` is updated
@@ -100,10 +101,17 @@ module packet_rx
   parsed_t  parsed;
   checks_t  checks;
 
-  packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W)) parser (
+  logic v6, s2_v6_q, s3_v6_q, s4_v6_q;  // in step with s1_q and so on
+  always_ff @(posedge clk) begin
+    s2_v6_q <= v6;
+    s3_v6_q <= s2_v6_q;
+    s4_v6_q <= s3_v6_q;
+  end
+
+  packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W), .IPV6(IPV6)) parser (
       .clk, .local_addr,
       .in_valid(take), .in_index(index_q), .in_data(rx.tdata), .in_foreign(foreign), .in_tag(tag),
-      .headers, .verdict(parsed), .checks
+      .v6, .headers, .verdict(parsed), .checks
   );
 
   // ---- stage 4: the bytes covered by the checksums ----
@@ -119,7 +127,9 @@ module packet_rx
   // Before the parser's decision every byte is covered; a frame that ends before the decision's bytes is a runt.
   logic s3_decided_q;
   always_ff @(posedge clk)
-    s3_decided_q <= s2_q.index == index_t'(DECISION) ? s2_q.keep[(DECISION_BYTE-1)%BYTES] : s2_q.index + 1'b1 > index_t'(DECISION);
+    s3_decided_q <= s2_v6_q
+        ? (s2_q.index == index_t'(DECISION_V6) ? s2_q.keep[(DECISION_BYTE_V6-1)%BYTES] : s2_q.index + 1'b1 > index_t'(DECISION_V6))
+        : (s2_q.index == index_t'(DECISION) ? s2_q.keep[(DECISION_BYTE-1)%BYTES] : s2_q.index + 1'b1 > index_t'(DECISION));
   wire top_index_t index = top_index_t'(s3_q.index);
   wire top_index_t ip_last = parsed.ip_top[16:LANE_W];
 
@@ -170,23 +180,28 @@ module packet_rx
 
   icrc_state #(.DATA_W(DATA_W)) icrc (
       .clk, .rst,
-      .in_valid(s4_counts_valid_q), .in_first(s4_first_q), .in_last(s4_counts_last_q), .in_data(s4_data_q),
+      .in_valid(s4_counts_valid_q), .in_first(s4_first_q), .in_last(s4_counts_last_q), .in_v6(s4_v6_q), .in_data(s4_data_q),
       .out_valid(crc_valid), .out_state(crc_state)
   );
 
-  // The checksum of the IPv4 payload begins in this beat at this lane.
+  // The checksum of the IP payload begins in this beat at this lane: of IPv6 with the addresses, which are the end of the header.
   localparam int unsigned SUM_FIRST = (ETH_HDR_BYTES + IPV4_HDR_BYTES) / BYTES;
   localparam int unsigned SUM_LANE = (ETH_HDR_BYTES + IPV4_HDR_BYTES) % BYTES;
+  localparam int unsigned SUM_AT_V6 = ETH_HDR_BYTES + IPV6_HDR_BYTES - 2 * $bits(ip_addr_t) / 8;
+  localparam int unsigned SUM_FIRST_V6 = SUM_AT_V6 / BYTES;
+  localparam int unsigned SUM_LANE_V6 = SUM_AT_V6 % BYTES;
   logic s4_sum_first_q, s4_sum_before_q;
   always_ff @(posedge clk) begin
-    s4_sum_first_q  <= s3_q.index == index_t'(SUM_FIRST);
-    s4_sum_before_q <= s3_q.index + 1'b1 <= index_t'(SUM_FIRST);
+    s4_sum_first_q  <= s3_q.index == (s3_v6_q ? index_t'(SUM_FIRST_V6) : index_t'(SUM_FIRST));
+    s4_sum_before_q <= s3_q.index + 1'b1 <= (s3_v6_q ? index_t'(SUM_FIRST_V6) : index_t'(SUM_FIRST));
   end
+  keep_t summed;
+  assign summed = !s4_sum_first_q ? '1 : s4_v6_q ? '1 << SUM_LANE_V6 : '1 << SUM_LANE;
 
   internet_checksum #(.DATA_W(DATA_W)) checksum (
       .clk, .rst,
       .in_valid(s4_counts_valid_q && !s4_sum_before_q), .in_first(s4_sum_first_q), .in_last(s4_counts_last_q),
-      .in_data(s4_data_q), .in_keep(s4_sum_first_q ? '1 << SUM_LANE : '1),
+      .in_data(s4_data_q), .in_keep(summed),
       .out_valid(sum_valid), .out_sum(sum)
   );
 
@@ -238,7 +253,7 @@ module packet_rx
     s9_q <= s8_q;
     s10_q <= s9_q;
     if (s9_q.drop == DROP_NONE) begin
-      if (s9_q.sum_checked && !s9_sum_ok_q) s10_q.drop <= s9_q.cls == CLASS_ICMP ? DROP_ICMP : DROP_UDP_CHECKSUM;
+      if (s9_q.sum_checked && !s9_sum_ok_q) s10_q.drop <= s9_q.cls == CLASS_ICMP ? DROP_ICMP : s9_q.cls inside {CLASS_ND, CLASS_RA} ? DROP_ND : DROP_UDP_CHECKSUM;
       else if (s9_q.cls == CLASS_ROCE && !s9_crc_ok_q) s10_q.drop <= DROP_ICRC;
     end
     if (rst) begin
@@ -342,6 +357,7 @@ module packet_rx
             CLASS_ICMP: events.rx_icmp = 1'b1;
             CLASS_ROCE: events.rx_roce = 1'b1;
             CLASS_UDP:  events.rx_udp = 1'b1;
+            CLASS_ND, CLASS_RA: events.rx_nd = 1'b1;
             default:    ;
           endcase
         end
@@ -359,6 +375,10 @@ module packet_rx
         DROP_ROCE_OPCODE:   events.drop_roce_opcode = 1'b1;
         DROP_ICMP_UNREACHABLE: events.drop_icmp_unreachable = 1'b1;
         DROP_ICMP_TOO_BIG:  events.drop_icmp_too_big = 1'b1;
+        DROP_IPV6_HEADER:   events.drop_ipv6_header = 1'b1;
+        DROP_IPV6_EXTENSION: events.drop_ipv6_extension = 1'b1;
+        DROP_IPV6_FRAGMENT: events.drop_ipv6_fragment = 1'b1;
+        DROP_ND:            events.drop_nd = 1'b1;
         default:            ;
       endcase
     end

@@ -7,9 +7,10 @@ package packet_rx_pkg;
 
   // All fields that determine a frame's class and lengths are before this byte or in the same beat, at every width.
   localparam int unsigned DECISION_BYTE = ETH_HDR_BYTES + IPV4_HDR_BYTES + UDP_HDR_BYTES;  // 42: BTH opcode
+  localparam int unsigned DECISION_BYTE_V6 = DECISION_BYTE + IPV6_MORE_BYTES;              // 62: the same of IPv6
 
   // Reasons to drop a frame before it has a class; one counter each, see packet_events_t.
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     DROP_NONE,
     DROP_FCS,
     DROP_RUNT,
@@ -24,7 +25,11 @@ package packet_rx_pkg;
     DROP_ICRC,
     DROP_ROCE_OPCODE,
     DROP_ICMP_UNREACHABLE,
-    DROP_ICMP_TOO_BIG
+    DROP_ICMP_TOO_BIG,
+    DROP_IPV6_HEADER,
+    DROP_IPV6_EXTENSION,
+    DROP_IPV6_FRAGMENT,
+    DROP_ND
   } drop_e;
 
   // The positions of a payload: the start of the frame, or after headers. Few positions, which keeps shifters small.
@@ -34,7 +39,7 @@ package packet_rx_pkg;
   localparam logic [RX_PLACES-1:0][7:0] RX_PLACE_BYTES = {8'd0, PLACE_BYTES};
 
   // The position of the payload of a RoCE frame with this many bytes of extension headers.
-  function automatic place_e place_of_ext(logic [5:0] ext_bytes);
+  function automatic place_e place_of_ext(logic [5:0] ext_bytes);   // behind IPv4
     unique case (ext_bytes)
       6'd4:    return PLACE_58;
       6'd8:    return PLACE_62;
@@ -51,7 +56,7 @@ package packet_rx_pkg;
     frame_class_e cls;
     logic         ipv4;            // there is an IPv4 header to check,
     logic         sum_checked;     // and a UDP or ICMP checksum
-    logic         headers_fit;     // the IPv4 length covers all headers, pad and ICRC
+    logic         headers_fit;     // the length of the IP packet covers all headers, pad and ICRC
     rx_place_t    place;           // position of the payload
     logic [15:0]  payload_length;  // not valid for whole frames
     logic [16:0]  ip_top;          // index of the last byte that the frame must have

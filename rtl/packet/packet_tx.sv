@@ -153,14 +153,14 @@ module packet_tx
   // ---- build, then the ICRC, then the tag of a VLAN ----
   axis_if #(.DATA_W(DATA_W)) built ();
   axis_if #(.DATA_W(DATA_W)) complete ();
-  logic icrc_here, icrc_frame, complete_roce;
+  logic icrc_here, icrc_frame, v6, complete_roce;
   logic [$clog2(BYTES)-1:0] icrc_lane;
 
   packet_build #(.DATA_W(DATA_W), .IPV6(IPV6)) build (
-      .clk, .rst, .frame(job), .payload(rotated), .out(built), .icrc_here, .icrc_lane, .icrc_frame, .events
+      .clk, .rst, .frame(job), .payload(rotated), .out(built), .icrc_here, .icrc_lane, .icrc_frame, .v6, .events
   );
   icrc_insert #(.DATA_W(DATA_W)) insert (
-      .clk, .rst, .in(built), .icrc_here, .icrc_lane, .icrc_frame, .out(complete), .out_icrc_frame(complete_roce)
+      .clk, .rst, .in(built), .icrc_here, .icrc_lane, .icrc_frame, .v6, .out(complete), .out_icrc_frame(complete_roce)
   );
   vlan_insert #(.DATA_W(DATA_W)) insert_tag (
       .clk, .rst, .settings(vlan), .priorities, .roce(complete_roce), .in(complete), .out(tx)

@@ -135,168 +135,173 @@
 #define NACELLE_DEVICE_PACKET_RX_FRAME 0x400u /* r: rx frame */
 #define NACELLE_DEVICE_PACKET_RX_ROCE 0x404u /* r: rx roce */
 #define NACELLE_DEVICE_PACKET_RX_ARP 0x408u /* r: rx arp */
-#define NACELLE_DEVICE_PACKET_RX_ICMP 0x40cu /* r: rx icmp */
-#define NACELLE_DEVICE_PACKET_RX_UDP 0x410u /* r: rx udp */
-#define NACELLE_DEVICE_PACKET_TX_FRAME 0x414u /* r: tx frame */
-#define NACELLE_DEVICE_PACKET_TX_ROCE 0x418u /* r: tx roce */
-#define NACELLE_DEVICE_PACKET_DROP_OVERFLOW 0x41cu /* r: arrived when the receive stores were full */
-#define NACELLE_DEVICE_PACKET_DROP_FCS 0x420u /* r: tuser from the MAC */
-#define NACELLE_DEVICE_PACKET_DROP_RUNT 0x424u /* r: shorter than its headers require */
-#define NACELLE_DEVICE_PACKET_DROP_OVERSIZE 0x428u /* r: longer than the frame store accepts */
-#define NACELLE_DEVICE_PACKET_DROP_NOT_OURS 0x42cu /* r: Ethernet or IPv4 destination of another station */
-#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x430u /* r: to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS */
-#define NACELLE_DEVICE_PACKET_DROP_VLAN 0x434u /* r: with a VLAN tag; with a VLAN of the device: not of that VLAN */
-#define NACELLE_DEVICE_PACKET_DROP_IPV6 0x438u /* r: drop ipv6 */
-#define NACELLE_DEVICE_PACKET_DROP_ETHERTYPE 0x43cu /* r: any other */
-#define NACELLE_DEVICE_PACKET_DROP_IPV4_HEADER 0x440u /* r: version, options, checksum, length */
-#define NACELLE_DEVICE_PACKET_DROP_IPV4_FRAGMENT 0x444u /* r: drop ipv4 fragment */
-#define NACELLE_DEVICE_PACKET_DROP_TCP 0x448u /* r: drop tcp */
-#define NACELLE_DEVICE_PACKET_DROP_IP_PROTOCOL 0x44cu /* r: any other */
-#define NACELLE_DEVICE_PACKET_DROP_UDP_LENGTH 0x450u /* r: drop udp length */
-#define NACELLE_DEVICE_PACKET_DROP_UDP_CHECKSUM 0x454u /* r: drop udp checksum */
-#define NACELLE_DEVICE_PACKET_DROP_UDP_PORT 0x458u /* r: no protocol or service listens on the port, or the source of a packet to a service is not one host */
-#define NACELLE_DEVICE_PACKET_DROP_ICMP 0x45cu /* r: checksum, or any other type */
-#define NACELLE_DEVICE_PACKET_DROP_ICMP_RATE 0x460u /* r: an echo request, after earlier ones had stalled other frames for too long */
-#define NACELLE_DEVICE_PACKET_DROP_ARP 0x464u /* r: malformed */
-#define NACELLE_DEVICE_PACKET_DROP_ARP_OVERFLOW 0x468u /* r: arrived faster than ARP frames can be processed */
-#define NACELLE_DEVICE_PACKET_DROP_ICRC 0x46cu /* r: drop icrc */
-#define NACELLE_DEVICE_PACKET_DROP_ROCE_OPCODE 0x470u /* r: unknown opcode: the length of its headers is not known */
-#define NACELLE_DEVICE_PACKET_DROP_ICMP_UNREACHABLE 0x474u /* r: ICMP destination unreachable: has no effect */
-#define NACELLE_DEVICE_PACKET_DROP_ICMP_TOO_BIG 0x478u /* r: ICMP fragmentation needed: has no effect */
-#define NACELLE_DEVICE_PACKET_RX_PAUSE 0x47cu /* r: PAUSE frames */
-#define NACELLE_DEVICE_PACKET_RX_PFC 0x480u /* r: PFC frames */
-#define NACELLE_DEVICE_PACKET_STOPPED_ROCE 0x484u /* r: cycles in which RoCE frames were stopped by such frames */
-#define NACELLE_DEVICE_PACKET_STOPPED_OTHER 0x488u /* r: cycles in which other frames were */
-#define NACELLE_DEVICE_PACKET_PAUSE_IGNORED 0x48cu /* r: a pause lasted too long, and was ignored from then on */
-#define NACELLE_DEVICE_ROCE_RX_RCVD_PKTS 0x490u /* r: request packets for a live QP */
-#define NACELLE_DEVICE_ROCE_RX_DUPLICATE_REQUEST 0x494u /* r: duplicate request */
-#define NACELLE_DEVICE_ROCE_RX_OUT_OF_SEQ_REQUEST 0x498u /* r: PSN ahead of the expected one; the NAK may have been sent before */
-#define NACELLE_DEVICE_ROCE_RX_OUT_OF_BUFFER 0x49cu /* r: no receive posted: RNR NAK */
-#define NACELLE_DEVICE_ROCE_RX_MEMORY_BUSY 0x4a0u /* r: the queue of its memory is full: RNR NAK, or dropped as if lost */
-#define NACELLE_DEVICE_ROCE_RX_RX_WRITE_REQUESTS 0x4a4u /* r: messages */
-#define NACELLE_DEVICE_ROCE_RX_RX_READ_REQUESTS 0x4a8u /* r: rx read requests */
-#define NACELLE_DEVICE_ROCE_RX_RX_ATOMIC_REQUESTS 0x4acu /* r: rx atomic requests */
-#define NACELLE_DEVICE_ROCE_RX_RX_SEND_REQUESTS 0x4b0u /* r: rx send requests */
-#define NACELLE_DEVICE_ROCE_RX_SENT_ACK 0x4b4u /* r: sent ack */
-#define NACELLE_DEVICE_ROCE_RX_SENT_NAK 0x4b8u /* r: sent nak */
-#define NACELLE_DEVICE_ROCE_RX_SEND_RNR_ERR 0x4bcu /* r: RNR NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_REMOTE_ACCESS_ERRORS 0x4c0u /* r: key, domain, QP, bounds or rights: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_INVALID_REQUEST 0x4c4u /* r: opcode sequence, length, alignment, too many READs and atomics: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_LENGTH_ERROR 0x4c8u /* r: SEND longer than the receive buffer: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS 0x4ccu /* r: device memory reported an error: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_CQE_FLUSH_ERROR 0x4d0u /* r: receives flushed */
-#define NACELLE_DEVICE_ROCE_RX_OUT_OF_ORDER_PLACED 0x4d4u /* r: selective repeat: a WRITE packet ahead of the expected PSN was placed */
-#define NACELLE_DEVICE_ROCE_RX_ATOMIC_REPLAYED 0x4d8u /* r: duplicate, answered from the response cache */
-#define NACELLE_DEVICE_ROCE_RX_DROP_DUPLICATE_FORGOTTEN 0x4dcu /* r: duplicate READ or atomic that finds the queue full, or no cached response */
-#define NACELLE_DEVICE_ROCE_RX_DROP_NO_QP 0x4e0u /* r: drop no qp */
-#define NACELLE_DEVICE_ROCE_RX_DROP_WRONG_PEER 0x4e4u /* r: the QP is connected to another address */
-#define NACELLE_DEVICE_ROCE_RX_DROP_BAD_BTH 0x4e8u /* r: TVer, P_Key, opcode of another service */
-#define NACELLE_DEVICE_ROCE_RX_DROP_CM_RATE 0x4ecu /* r: datagram to QP1, while those before it delay other packets */
-#define NACELLE_DEVICE_ROCE_RX_DROP_QP_STATE 0x4f0u /* r: drop qp state */
-#define NACELLE_DEVICE_ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS 0x4f4u /* r: received with congestion experienced (CE) */
-#define NACELLE_DEVICE_ROCE_RX_NP_CNP_SENT 0x4f8u /* r: np cnp sent */
-#define NACELLE_DEVICE_ROCE_TX_SENT_PKTS 0x4fcu /* r: request packets, including retransmissions */
-#define NACELLE_DEVICE_ROCE_TX_SENT_WRITES 0x500u /* r: messages, not counting retransmissions */
-#define NACELLE_DEVICE_ROCE_TX_SENT_SENDS 0x504u /* r: sent sends */
-#define NACELLE_DEVICE_ROCE_TX_SENT_READS 0x508u /* r: sent reads */
-#define NACELLE_DEVICE_ROCE_TX_SENT_ATOMICS 0x50cu /* r: sent atomics */
-#define NACELLE_DEVICE_ROCE_TX_RCVD_ACKS 0x510u /* r: rcvd acks */
-#define NACELLE_DEVICE_ROCE_TX_RCVD_READ_RESPONSES 0x514u /* r: packets */
-#define NACELLE_DEVICE_ROCE_TX_RCVD_ATOMIC_RESPONSES 0x518u /* r: rcvd atomic responses */
-#define NACELLE_DEVICE_ROCE_TX_RNR_NAK_RETRY_ERR 0x51cu /* r: RNR NAK received */
-#define NACELLE_DEVICE_ROCE_TX_PACKET_SEQ_ERR 0x520u /* r: NAK PSN sequence error received */
-#define NACELLE_DEVICE_ROCE_TX_IMPLIED_NAK_SEQ_ERR 0x524u /* r: a response skipped a READ or atomic, or part of a READ */
-#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_ACCESS_ERRORS 0x528u /* r: NAK received */
-#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_INVALID_REQUEST 0x52cu /* r: req remote invalid request */
-#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS 0x530u /* r: req remote operational errors */
-#define NACELLE_DEVICE_ROCE_TX_BAD_RESPONSE_ERR 0x534u /* r: a READ response of the wrong length: the QP fails */
-#define NACELLE_DEVICE_ROCE_TX_LOCAL_ACK_TIMEOUT_ERR 0x538u /* r: local ack timeout err */
-#define NACELLE_DEVICE_ROCE_TX_PACKET_RETRANSMIT 0x53cu /* r: packet retransmit */
-#define NACELLE_DEVICE_ROCE_TX_SELECTIVE_RETRANSMIT 0x540u /* r: selective retransmit */
-#define NACELLE_DEVICE_ROCE_TX_RETRY_EXCEEDED_ERR 0x544u /* r: retry exceeded err */
-#define NACELLE_DEVICE_ROCE_TX_RETRY_RNR_EXCEEDED_ERR 0x548u /* r: retry rnr exceeded err */
-#define NACELLE_DEVICE_ROCE_TX_REQ_CQE_FLUSH_ERROR 0x54cu /* r: req cqe flush error */
-#define NACELLE_DEVICE_ROCE_TX_QP_ERROR 0x550u /* r: qp error */
-#define NACELLE_DEVICE_ROCE_TX_KEEPALIVE_SENT 0x554u /* r: keepalive sent */
-#define NACELLE_DEVICE_ROCE_TX_DROP_GHOST_RESPONSE 0x558u /* r: for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1) */
-#define NACELLE_DEVICE_ROCE_TX_DROP_RESPONSE_NO_QP 0x55cu /* r: no such QP, not from its peer, or not in RTS, SQD or SQE */
-#define NACELLE_DEVICE_ROCE_TX_WQE_REFUSED 0x560u /* r: work request for a QP of another client */
-#define NACELLE_DEVICE_ROCE_TX_RP_CNP_HANDLED 0x564u /* r: rp cnp handled */
-#define NACELLE_DEVICE_ROCE_TX_RP_CNP_IGNORED 0x568u /* r: for no QP, or congestion control is off */
-#define NACELLE_DEVICE_CM_REQ_RECEIVED 0x56cu /* r: req received */
-#define NACELLE_DEVICE_CM_REQ_SENT 0x570u /* r: req sent */
-#define NACELLE_DEVICE_CM_REP_RECEIVED 0x574u /* r: rep received */
-#define NACELLE_DEVICE_CM_REP_SENT 0x578u /* r: rep sent */
-#define NACELLE_DEVICE_CM_RTU_RECEIVED 0x57cu /* r: rtu received */
-#define NACELLE_DEVICE_CM_RTU_SENT 0x580u /* r: rtu sent */
-#define NACELLE_DEVICE_CM_MRA_RECEIVED 0x584u /* r: mra received */
-#define NACELLE_DEVICE_CM_MRA_SENT 0x588u /* r: mra sent */
-#define NACELLE_DEVICE_CM_REJ_RECEIVED 0x58cu /* r: rej received */
-#define NACELLE_DEVICE_CM_REJ_SENT 0x590u /* r: rej sent */
-#define NACELLE_DEVICE_CM_DREQ_RECEIVED 0x594u /* r: dreq received */
-#define NACELLE_DEVICE_CM_DREQ_SENT 0x598u /* r: dreq sent */
-#define NACELLE_DEVICE_CM_DREP_RECEIVED 0x59cu /* r: drep received */
-#define NACELLE_DEVICE_CM_DREP_SENT 0x5a0u /* r: drep sent */
-#define NACELLE_DEVICE_CM_DUPLICATE_REQ 0x5a4u /* r: duplicate req */
-#define NACELLE_DEVICE_CM_REQ_TIMEOUT 0x5a8u /* r: req timeout */
-#define NACELLE_DEVICE_CM_REP_TIMEOUT 0x5acu /* r: rep timeout */
-#define NACELLE_DEVICE_CM_DREQ_TIMEOUT 0x5b0u /* r: dreq timeout */
-#define NACELLE_DEVICE_CM_CONNECTION_OPENED 0x5b4u /* r: reported to the client; opened - closed = live connections */
-#define NACELLE_DEVICE_CM_CONNECTION_CLOSED 0x5b8u /* r: connection closed */
-#define NACELLE_DEVICE_CM_DROP_MALFORMED 0x5bcu /* r: not a valid communication management datagram */
-#define NACELLE_DEVICE_CM_DROP_OVERFLOW 0x5c0u /* r: received faster than it could be answered; the peer retransmits it */
-#define NACELLE_DEVICE_CM_DROP_NO_CONNECTION 0x5c4u /* r: for no connection, or not expected in its state */
-#define NACELLE_DEVICE_CM_DROP_UNRESOLVED 0x5c8u /* r: no ARP reply for the address that a client connects to: no REQ sent */
-#define NACELLE_DEVICE_CM_REFUSED_PER_PEER 0x5ccu /* r: REQ: its address has reached its limit of connections */
-#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN 0x5d0u /* r: REQ: the limit of half-open connections is reached */
-#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN_PER_PEER 0x5d4u /* r: REQ: the limit of half-open connections with its address is reached */
-#define NACELLE_DEVICE_CM_REFUSED_NO_TOKEN 0x5d8u /* r: REQ without a token, and no entry is for its address */
-#define NACELLE_DEVICE_CM_REFUSED_TOKEN 0x5dcu /* r: REQ with a token that no valid entry has for its address */
-#define NACELLE_DEVICE_CM_REFUSED_PER_ENTRY 0x5e0u /* r: REQ: its entry has all its connections */
-#define NACELLE_DEVICE_CM_ADMISSION_ENDED 0x5e4u /* r: a connection is closed because its entry was revoked, or its time is over */
-#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x5e8u /* r: regions granted */
-#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x5ecu /* r: regions refused */
-#define NACELLE_DEVICE_RPC_CALL_STARTED 0x5f0u /* r: call started */
-#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x5f4u /* r: call finished */
-#define NACELLE_DEVICE_RPC_CALL_FAILED 0x5f8u /* r: call failed */
-#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x5fcu /* r: one of call_failed: its caller cancelled it */
-#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x600u /* r: message malformed */
-#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x604u /* r: start while a call runs, or before set-up */
-#define NACELLE_DEVICE_MEMORY_CORRECTED 0x608u /* r: beats of memory in which the device's ECC has corrected a flipped bit */
-#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x60cu /* r: beats read, and writes, that memory answered with SLVERR */
-#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x610u /* r: taken into the store */
-#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x614u /* r: tx message */
-#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x618u /* r: empty, or longer than a message can be */
-#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x61cu /* r: the store was full */
-#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x620u /* r: IPbus: from an address outside of the source filter */
-#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x624u /* r: IPbus: without authorisation, faster than such packets are taken */
-#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x628u /* r: IPbus: no IPbus 2.0 packet */
-#define NACELLE_DEVICE_SERVICE_DROP_ID 0x62cu /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
-#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x630u /* r: IPbus: every context belongs to an authorised client */
-#define NACELLE_DEVICE_SERVICE_RESENT 0x634u /* r: IPbus: a response was sent once more */
-#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x638u /* r: IPbus: there is no such response, or it was resent too often without authorisation */
-#define NACELLE_DEVICE_SERVICE_REFUSED 0x63cu /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
-#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x640u /* r: IPbus: there is no such register, or its owner did not answer */
-#define NACELLE_DEVICE_SERVICE_LOGIN 0x644u /* r: login */
-#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x648u /* r: with a wrong token */
-#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x64cu /* r: with the token, but every context belongs to an authorised client that is in use */
-#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x650u /* r: an authorised client was silent for too long */
-#define NACELLE_DEVICE_SERVICE_MDNS_QUERY 0x654u /* r: mDNS: a query for a record of this device that it does not know yet */
-#define NACELLE_DEVICE_SERVICE_MDNS_SENT 0x658u /* r: mDNS: an announcement, an answer or a goodbye was sent */
-#define NACELLE_DEVICE_SERVICE_MDNS_OTHER 0x65cu /* r: mDNS: ignored: no query, or not from port 5353 of a host of this network */
-#define NACELLE_DEVICE_SERVICE_MDNS_BUSY 0x660u /* r: mDNS: a query was dropped because another one was being read */
-#define NACELLE_DEVICE_SERVICE_DROP_MDNS 0x664u /* r: mDNS: a query that is not well formed */
-#define NACELLE_DEVICE_SERVICE_LLDP_SENT 0x668u /* r: LLDP: a frame was sent */
-#define NACELLE_DEVICE_SERVICE_UNREACHABLE_SENT 0x66cu /* r: ICMP: destination unreachable */
-#define NACELLE_DEVICE_SERVICE_UNREACHABLE_LIMITED 0x670u /* r: ICMP: was not sent: too many in a short time */
-#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x674u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
-#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x678u /* r: an address in use was announced once more because of that */
-#define NACELLE_DEVICE_ADDRESS_LOST 0x67cu /* r: an address in use was given up: all connections were closed */
-#define NACELLE_DEVICE_ADDRESS_LEASE 0x680u /* r: DHCP: an ACK, of a new lease or of a renewal */
-#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x684u /* r: DHCP: a lease has ended without a release */
-#define NACELLE_DEVICE_ADDRESS_NAK 0x688u /* r: DHCP: a NAK */
-#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x68cu /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
-#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x690u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
+#define NACELLE_DEVICE_PACKET_RX_ICMP 0x40cu /* r: also ICMPv6 */
+#define NACELLE_DEVICE_PACKET_RX_ND 0x410u /* r: neighbour discovery */
+#define NACELLE_DEVICE_PACKET_RX_UDP 0x414u /* r: rx udp */
+#define NACELLE_DEVICE_PACKET_TX_FRAME 0x418u /* r: tx frame */
+#define NACELLE_DEVICE_PACKET_TX_ROCE 0x41cu /* r: tx roce */
+#define NACELLE_DEVICE_PACKET_DROP_OVERFLOW 0x420u /* r: arrived when the receive stores were full */
+#define NACELLE_DEVICE_PACKET_DROP_FCS 0x424u /* r: tuser from the MAC */
+#define NACELLE_DEVICE_PACKET_DROP_RUNT 0x428u /* r: shorter than its headers require */
+#define NACELLE_DEVICE_PACKET_DROP_OVERSIZE 0x42cu /* r: longer than the frame store accepts */
+#define NACELLE_DEVICE_PACKET_DROP_NOT_OURS 0x430u /* r: Ethernet or IPv4 destination of another station */
+#define NACELLE_DEVICE_PACKET_DROP_GROUP 0x434u /* r: to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS */
+#define NACELLE_DEVICE_PACKET_DROP_VLAN 0x438u /* r: with a VLAN tag; with a VLAN of the device: not of that VLAN */
+#define NACELLE_DEVICE_PACKET_DROP_IPV6 0x43cu /* r: the device has no IPv6 */
+#define NACELLE_DEVICE_PACKET_DROP_IPV6_HEADER 0x440u /* r: version, or a source that no packet has */
+#define NACELLE_DEVICE_PACKET_DROP_IPV6_EXTENSION 0x444u /* r: an extension header */
+#define NACELLE_DEVICE_PACKET_DROP_IPV6_FRAGMENT 0x448u /* r: that of a fragment */
+#define NACELLE_DEVICE_PACKET_DROP_ND 0x44cu /* r: neighbour discovery: malformed, checksum, or from behind a router */
+#define NACELLE_DEVICE_PACKET_DROP_ETHERTYPE 0x450u /* r: any other */
+#define NACELLE_DEVICE_PACKET_DROP_IPV4_HEADER 0x454u /* r: version, options, checksum, length */
+#define NACELLE_DEVICE_PACKET_DROP_IPV4_FRAGMENT 0x458u /* r: drop ipv4 fragment */
+#define NACELLE_DEVICE_PACKET_DROP_TCP 0x45cu /* r: drop tcp */
+#define NACELLE_DEVICE_PACKET_DROP_IP_PROTOCOL 0x460u /* r: any other, also of IPv6 */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_LENGTH 0x464u /* r: drop udp length */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_CHECKSUM 0x468u /* r: wrong; IPv6: or none */
+#define NACELLE_DEVICE_PACKET_DROP_UDP_PORT 0x46cu /* r: no protocol or service listens on the port, or the source of a packet to a service is not one host */
+#define NACELLE_DEVICE_PACKET_DROP_ICMP 0x470u /* r: checksum, or any other type */
+#define NACELLE_DEVICE_PACKET_DROP_ICMP_RATE 0x474u /* r: an echo request, after earlier ones had stalled other frames for too long */
+#define NACELLE_DEVICE_PACKET_DROP_ARP 0x478u /* r: malformed */
+#define NACELLE_DEVICE_PACKET_DROP_ARP_OVERFLOW 0x47cu /* r: arrived faster than ARP frames can be processed */
+#define NACELLE_DEVICE_PACKET_DROP_ICRC 0x480u /* r: drop icrc */
+#define NACELLE_DEVICE_PACKET_DROP_ROCE_OPCODE 0x484u /* r: unknown opcode: the length of its headers is not known */
+#define NACELLE_DEVICE_PACKET_DROP_ICMP_UNREACHABLE 0x488u /* r: ICMP destination unreachable: has no effect */
+#define NACELLE_DEVICE_PACKET_DROP_ICMP_TOO_BIG 0x48cu /* r: ICMP fragmentation needed: has no effect */
+#define NACELLE_DEVICE_PACKET_RX_PAUSE 0x490u /* r: PAUSE frames */
+#define NACELLE_DEVICE_PACKET_RX_PFC 0x494u /* r: PFC frames */
+#define NACELLE_DEVICE_PACKET_STOPPED_ROCE 0x498u /* r: cycles in which RoCE frames were stopped by such frames */
+#define NACELLE_DEVICE_PACKET_STOPPED_OTHER 0x49cu /* r: cycles in which other frames were */
+#define NACELLE_DEVICE_PACKET_PAUSE_IGNORED 0x4a0u /* r: a pause lasted too long, and was ignored from then on */
+#define NACELLE_DEVICE_ROCE_RX_RCVD_PKTS 0x4a4u /* r: request packets for a live QP */
+#define NACELLE_DEVICE_ROCE_RX_DUPLICATE_REQUEST 0x4a8u /* r: duplicate request */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_SEQ_REQUEST 0x4acu /* r: PSN ahead of the expected one; the NAK may have been sent before */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_BUFFER 0x4b0u /* r: no receive posted: RNR NAK */
+#define NACELLE_DEVICE_ROCE_RX_MEMORY_BUSY 0x4b4u /* r: the queue of its memory is full: RNR NAK, or dropped as if lost */
+#define NACELLE_DEVICE_ROCE_RX_RX_WRITE_REQUESTS 0x4b8u /* r: messages */
+#define NACELLE_DEVICE_ROCE_RX_RX_READ_REQUESTS 0x4bcu /* r: rx read requests */
+#define NACELLE_DEVICE_ROCE_RX_RX_ATOMIC_REQUESTS 0x4c0u /* r: rx atomic requests */
+#define NACELLE_DEVICE_ROCE_RX_RX_SEND_REQUESTS 0x4c4u /* r: rx send requests */
+#define NACELLE_DEVICE_ROCE_RX_SENT_ACK 0x4c8u /* r: sent ack */
+#define NACELLE_DEVICE_ROCE_RX_SENT_NAK 0x4ccu /* r: sent nak */
+#define NACELLE_DEVICE_ROCE_RX_SEND_RNR_ERR 0x4d0u /* r: RNR NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_REMOTE_ACCESS_ERRORS 0x4d4u /* r: key, domain, QP, bounds or rights: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_INVALID_REQUEST 0x4d8u /* r: opcode sequence, length, alignment, too many READs and atomics: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_LENGTH_ERROR 0x4dcu /* r: SEND longer than the receive buffer: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS 0x4e0u /* r: device memory reported an error: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_CQE_FLUSH_ERROR 0x4e4u /* r: receives flushed */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_ORDER_PLACED 0x4e8u /* r: selective repeat: a WRITE packet ahead of the expected PSN was placed */
+#define NACELLE_DEVICE_ROCE_RX_ATOMIC_REPLAYED 0x4ecu /* r: duplicate, answered from the response cache */
+#define NACELLE_DEVICE_ROCE_RX_DROP_DUPLICATE_FORGOTTEN 0x4f0u /* r: duplicate READ or atomic that finds the queue full, or no cached response */
+#define NACELLE_DEVICE_ROCE_RX_DROP_NO_QP 0x4f4u /* r: drop no qp */
+#define NACELLE_DEVICE_ROCE_RX_DROP_WRONG_PEER 0x4f8u /* r: the QP is connected to another address */
+#define NACELLE_DEVICE_ROCE_RX_DROP_BAD_BTH 0x4fcu /* r: TVer, P_Key, opcode of another service */
+#define NACELLE_DEVICE_ROCE_RX_DROP_CM_RATE 0x500u /* r: datagram to QP1, while those before it delay other packets */
+#define NACELLE_DEVICE_ROCE_RX_DROP_QP_STATE 0x504u /* r: drop qp state */
+#define NACELLE_DEVICE_ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS 0x508u /* r: received with congestion experienced (CE) */
+#define NACELLE_DEVICE_ROCE_RX_NP_CNP_SENT 0x50cu /* r: np cnp sent */
+#define NACELLE_DEVICE_ROCE_TX_SENT_PKTS 0x510u /* r: request packets, including retransmissions */
+#define NACELLE_DEVICE_ROCE_TX_SENT_WRITES 0x514u /* r: messages, not counting retransmissions */
+#define NACELLE_DEVICE_ROCE_TX_SENT_SENDS 0x518u /* r: sent sends */
+#define NACELLE_DEVICE_ROCE_TX_SENT_READS 0x51cu /* r: sent reads */
+#define NACELLE_DEVICE_ROCE_TX_SENT_ATOMICS 0x520u /* r: sent atomics */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_ACKS 0x524u /* r: rcvd acks */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_READ_RESPONSES 0x528u /* r: packets */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_ATOMIC_RESPONSES 0x52cu /* r: rcvd atomic responses */
+#define NACELLE_DEVICE_ROCE_TX_RNR_NAK_RETRY_ERR 0x530u /* r: RNR NAK received */
+#define NACELLE_DEVICE_ROCE_TX_PACKET_SEQ_ERR 0x534u /* r: NAK PSN sequence error received */
+#define NACELLE_DEVICE_ROCE_TX_IMPLIED_NAK_SEQ_ERR 0x538u /* r: a response skipped a READ or atomic, or part of a READ */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_ACCESS_ERRORS 0x53cu /* r: NAK received */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_INVALID_REQUEST 0x540u /* r: req remote invalid request */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS 0x544u /* r: req remote operational errors */
+#define NACELLE_DEVICE_ROCE_TX_BAD_RESPONSE_ERR 0x548u /* r: a READ response of the wrong length: the QP fails */
+#define NACELLE_DEVICE_ROCE_TX_LOCAL_ACK_TIMEOUT_ERR 0x54cu /* r: local ack timeout err */
+#define NACELLE_DEVICE_ROCE_TX_PACKET_RETRANSMIT 0x550u /* r: packet retransmit */
+#define NACELLE_DEVICE_ROCE_TX_SELECTIVE_RETRANSMIT 0x554u /* r: selective retransmit */
+#define NACELLE_DEVICE_ROCE_TX_RETRY_EXCEEDED_ERR 0x558u /* r: retry exceeded err */
+#define NACELLE_DEVICE_ROCE_TX_RETRY_RNR_EXCEEDED_ERR 0x55cu /* r: retry rnr exceeded err */
+#define NACELLE_DEVICE_ROCE_TX_REQ_CQE_FLUSH_ERROR 0x560u /* r: req cqe flush error */
+#define NACELLE_DEVICE_ROCE_TX_QP_ERROR 0x564u /* r: qp error */
+#define NACELLE_DEVICE_ROCE_TX_KEEPALIVE_SENT 0x568u /* r: keepalive sent */
+#define NACELLE_DEVICE_ROCE_TX_DROP_GHOST_RESPONSE 0x56cu /* r: for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1) */
+#define NACELLE_DEVICE_ROCE_TX_DROP_RESPONSE_NO_QP 0x570u /* r: no such QP, not from its peer, or not in RTS, SQD or SQE */
+#define NACELLE_DEVICE_ROCE_TX_WQE_REFUSED 0x574u /* r: work request for a QP of another client */
+#define NACELLE_DEVICE_ROCE_TX_RP_CNP_HANDLED 0x578u /* r: rp cnp handled */
+#define NACELLE_DEVICE_ROCE_TX_RP_CNP_IGNORED 0x57cu /* r: for no QP, or congestion control is off */
+#define NACELLE_DEVICE_CM_REQ_RECEIVED 0x580u /* r: req received */
+#define NACELLE_DEVICE_CM_REQ_SENT 0x584u /* r: req sent */
+#define NACELLE_DEVICE_CM_REP_RECEIVED 0x588u /* r: rep received */
+#define NACELLE_DEVICE_CM_REP_SENT 0x58cu /* r: rep sent */
+#define NACELLE_DEVICE_CM_RTU_RECEIVED 0x590u /* r: rtu received */
+#define NACELLE_DEVICE_CM_RTU_SENT 0x594u /* r: rtu sent */
+#define NACELLE_DEVICE_CM_MRA_RECEIVED 0x598u /* r: mra received */
+#define NACELLE_DEVICE_CM_MRA_SENT 0x59cu /* r: mra sent */
+#define NACELLE_DEVICE_CM_REJ_RECEIVED 0x5a0u /* r: rej received */
+#define NACELLE_DEVICE_CM_REJ_SENT 0x5a4u /* r: rej sent */
+#define NACELLE_DEVICE_CM_DREQ_RECEIVED 0x5a8u /* r: dreq received */
+#define NACELLE_DEVICE_CM_DREQ_SENT 0x5acu /* r: dreq sent */
+#define NACELLE_DEVICE_CM_DREP_RECEIVED 0x5b0u /* r: drep received */
+#define NACELLE_DEVICE_CM_DREP_SENT 0x5b4u /* r: drep sent */
+#define NACELLE_DEVICE_CM_DUPLICATE_REQ 0x5b8u /* r: duplicate req */
+#define NACELLE_DEVICE_CM_REQ_TIMEOUT 0x5bcu /* r: req timeout */
+#define NACELLE_DEVICE_CM_REP_TIMEOUT 0x5c0u /* r: rep timeout */
+#define NACELLE_DEVICE_CM_DREQ_TIMEOUT 0x5c4u /* r: dreq timeout */
+#define NACELLE_DEVICE_CM_CONNECTION_OPENED 0x5c8u /* r: reported to the client; opened - closed = live connections */
+#define NACELLE_DEVICE_CM_CONNECTION_CLOSED 0x5ccu /* r: connection closed */
+#define NACELLE_DEVICE_CM_DROP_MALFORMED 0x5d0u /* r: not a valid communication management datagram */
+#define NACELLE_DEVICE_CM_DROP_OVERFLOW 0x5d4u /* r: received faster than it could be answered; the peer retransmits it */
+#define NACELLE_DEVICE_CM_DROP_NO_CONNECTION 0x5d8u /* r: for no connection, or not expected in its state */
+#define NACELLE_DEVICE_CM_DROP_UNRESOLVED 0x5dcu /* r: no ARP reply for the address that a client connects to: no REQ sent */
+#define NACELLE_DEVICE_CM_REFUSED_PER_PEER 0x5e0u /* r: REQ: its address has reached its limit of connections */
+#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN 0x5e4u /* r: REQ: the limit of half-open connections is reached */
+#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN_PER_PEER 0x5e8u /* r: REQ: the limit of half-open connections with its address is reached */
+#define NACELLE_DEVICE_CM_REFUSED_NO_TOKEN 0x5ecu /* r: REQ without a token, and no entry is for its address */
+#define NACELLE_DEVICE_CM_REFUSED_TOKEN 0x5f0u /* r: REQ with a token that no valid entry has for its address */
+#define NACELLE_DEVICE_CM_REFUSED_PER_ENTRY 0x5f4u /* r: REQ: its entry has all its connections */
+#define NACELLE_DEVICE_CM_ADMISSION_ENDED 0x5f8u /* r: a connection is closed because its entry was revoked, or its time is over */
+#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x5fcu /* r: regions granted */
+#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x600u /* r: regions refused */
+#define NACELLE_DEVICE_RPC_CALL_STARTED 0x604u /* r: call started */
+#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x608u /* r: call finished */
+#define NACELLE_DEVICE_RPC_CALL_FAILED 0x60cu /* r: call failed */
+#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x610u /* r: one of call_failed: its caller cancelled it */
+#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x614u /* r: message malformed */
+#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x618u /* r: start while a call runs, or before set-up */
+#define NACELLE_DEVICE_MEMORY_CORRECTED 0x61cu /* r: beats of memory in which the device's ECC has corrected a flipped bit */
+#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x620u /* r: beats read, and writes, that memory answered with SLVERR */
+#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x624u /* r: taken into the store */
+#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x628u /* r: tx message */
+#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x62cu /* r: empty, or longer than a message can be */
+#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x630u /* r: the store was full */
+#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x634u /* r: IPbus: from an address outside of the source filter */
+#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x638u /* r: IPbus: without authorisation, faster than such packets are taken */
+#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x63cu /* r: IPbus: no IPbus 2.0 packet */
+#define NACELLE_DEVICE_SERVICE_DROP_ID 0x640u /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
+#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x644u /* r: IPbus: every context belongs to an authorised client */
+#define NACELLE_DEVICE_SERVICE_RESENT 0x648u /* r: IPbus: a response was sent once more */
+#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x64cu /* r: IPbus: there is no such response, or it was resent too often without authorisation */
+#define NACELLE_DEVICE_SERVICE_REFUSED 0x650u /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
+#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x654u /* r: IPbus: there is no such register, or its owner did not answer */
+#define NACELLE_DEVICE_SERVICE_LOGIN 0x658u /* r: login */
+#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x65cu /* r: with a wrong token */
+#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x660u /* r: with the token, but every context belongs to an authorised client that is in use */
+#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x664u /* r: an authorised client was silent for too long */
+#define NACELLE_DEVICE_SERVICE_MDNS_QUERY 0x668u /* r: mDNS: a query for a record of this device that it does not know yet */
+#define NACELLE_DEVICE_SERVICE_MDNS_SENT 0x66cu /* r: mDNS: an announcement, an answer or a goodbye was sent */
+#define NACELLE_DEVICE_SERVICE_MDNS_OTHER 0x670u /* r: mDNS: ignored: no query, or not from port 5353 of a host of this network */
+#define NACELLE_DEVICE_SERVICE_MDNS_BUSY 0x674u /* r: mDNS: a query was dropped because another one was being read */
+#define NACELLE_DEVICE_SERVICE_DROP_MDNS 0x678u /* r: mDNS: a query that is not well formed */
+#define NACELLE_DEVICE_SERVICE_LLDP_SENT 0x67cu /* r: LLDP: a frame was sent */
+#define NACELLE_DEVICE_SERVICE_UNREACHABLE_SENT 0x680u /* r: ICMP: destination unreachable */
+#define NACELLE_DEVICE_SERVICE_UNREACHABLE_LIMITED 0x684u /* r: ICMP: was not sent: too many in a short time */
+#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x688u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
+#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x68cu /* r: an address in use was announced once more because of that */
+#define NACELLE_DEVICE_ADDRESS_LOST 0x690u /* r: an address in use was given up: all connections were closed */
+#define NACELLE_DEVICE_ADDRESS_LEASE 0x694u /* r: DHCP: an ACK, of a new lease or of a renewal */
+#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x698u /* r: DHCP: a lease has ended without a release */
+#define NACELLE_DEVICE_ADDRESS_NAK 0x69cu /* r: DHCP: a NAK */
+#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x6a0u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
+#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x6a4u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
 
 /* ---- Management port ---- */
 

@@ -12,13 +12,29 @@ from pathlib import Path
 
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import IPv6
+from scapy.layers.inet6 import (
+    ICMPv6EchoRequest,
+    ICMPv6ND_NA,
+    ICMPv6ND_NS,
+    ICMPv6ND_RA,
+    ICMPv6NDOptDstLLAddr,
+    ICMPv6NDOptPrefixInfo,
+    ICMPv6NDOptSrcLLAddr,
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    IPv6ExtHdrRouting,
+)
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 from scapy.utils import rdpcap
 
 MAC, IP_ADDRESS = "02:00:00:00:00:01", "10.0.0.1"
 PEER_MAC, PEER_IP = "02:00:00:00:00:02", "10.0.0.2"
+LINK_LOCAL, GLOBAL = "fe80::ff:fe00:1", "2001:db8::a:b:c"
+PEER_LINK_LOCAL, PEER_GLOBAL = "fe80::ff:fe00:2", "2001:db8::2"
+ALL_NODES = "ff02::1"
 ROCE_PORT = 4791
 LINUX_CAPTURE = Path(__file__).parent / "data" / "linux_rxe.pcap"
 
@@ -46,8 +62,9 @@ def ip_number(address: str) -> int:
 
 
 def local_addr(
-    mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0", dhcp: bool = False, mdns: bool = False
-) -> dict[str, int]:
+    mac: str = MAC, ip: str = IP_ADDRESS, prefix_length: int = 24, gateway: str = "0.0.0.0", dhcp: bool = False, mdns: bool = False,
+    ipv6: bool = False, link_local: str = LINK_LOCAL, global_: str = GLOBAL, on_link: bool = True, router: str = "::",
+) -> dict[str, int]:  # fmt: skip
     """The device's own addresses, as fields of packet_pkg::local_addr_t."""
     return {
         "enable": 1,
@@ -57,7 +74,11 @@ def local_addr(
         "gateway": int.from_bytes(ip_bytes(gateway), "big"),
         "dhcp": int(dhcp),
         "mdns": int(mdns),
-    }
+        "ipv6": int(ipv6),
+        **{name: int(ipaddress.IPv6Address(text)) if ipv6 else 0
+           for name, text in (("link_local", link_local), ("global_", global_), ("router", router))},
+        "on_link": int(on_link),
+    }  # fmt: skip
 
 
 def ethernet(dst: str = MAC) -> Ether:
@@ -79,6 +100,110 @@ def roce(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, udp
     udp = UDP(sport=0xC000 + random.getrandbits(14), dport=ROCE_PORT, **({} if udp_checksum else {"chksum": 0}))
     # bytes() calls build() once a layer: the ICRC is taken before the UDP checksum, over which it does not go.
     return bytes(ethernet() / header / udp / bth / Raw(extension + payload + bytes(pad)))
+
+
+def roce6(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, **fields: object) -> bytes:
+    """The same over IPv6, with a UDP checksum; other headers of IPv6 and UDP by name."""
+    pad = -len(payload) % 4
+    if extension is None:
+        extension = random.randbytes(EXTENSION[opcode])
+    bth = BTH(
+        opcode=opcode, padcount=pad, dqpn=random.getrandbits(24), psn=random.getrandbits(24),
+        fecn=random.getrandbits(1), resv6=random.getrandbits(6), ackreq=1,
+    )  # fmt: skip
+    values = {"src": PEER_GLOBAL, "dst": GLOBAL, "tc": random.choice([0, 2]), "fl": random.getrandbits(20)}
+    values |= {"hlim": random.randrange(1, 255), "udp": {}} | fields
+    datagram = UDP(sport=0xC000 + random.getrandbits(14), dport=ROCE_PORT, **values.pop("udp"))
+    return bytes(ethernet() / IPv6(**values) / datagram / bth / Raw(extension + payload + bytes(pad)))
+
+
+def udp6(payload: bytes, dport: int = 5000, udp: dict[str, int] | None = None, **ip: object) -> bytes:
+    header = IPv6(**({"src": PEER_GLOBAL, "dst": GLOBAL} | ip))
+    return bytes(ethernet() / header / UDP(sport=4000, dport=dport, **(udp or {})) / Raw(payload))
+
+
+def tcp6(payload: bytes, **ip: object) -> bytes:
+    header = IPv6(**({"src": PEER_GLOBAL, "dst": GLOBAL, "fl": random.getrandbits(20)} | ip))
+    return bytes(ethernet() / header / TCP(sport=random.getrandbits(16), dport=random.getrandbits(16)) / Raw(payload))
+
+
+def ping6(payload: bytes, **fields: object) -> bytes:
+    names = ("type", "code", "cksum")
+    ip = {name: value for name, value in fields.items() if name not in names}
+    echo = ICMPv6EchoRequest(id=7, seq=9, data=payload, **{name: fields[name] for name in names if name in fields})
+    return bytes(ethernet() / IPv6(**({"src": PEER_GLOBAL, "dst": GLOBAL, "hlim": random.randrange(1, 256)} | ip)) / echo)
+
+
+def icmp6(kind: int, rest: bytes, code: int = 0, **ip: object) -> bytes:
+    """Any ICMPv6 message."""
+    values = {"src": PEER_LINK_LOCAL, "dst": LINK_LOCAL, "hlim": 255} | ip
+    plain = bytes([kind, code, 0, 0]) + rest
+    pseudo = ip6_bytes(str(values["src"])) + ip6_bytes(str(values["dst"])) + struct.pack(">II", len(plain), 58)
+    plain = plain[:2] + struct.pack(">H", 0xFFFF ^ ones_sum(pseudo + plain)) + plain[4:]
+    return bytes(ethernet() / IPv6(nh=58, **values) / Raw(plain))
+
+
+def ip6_bytes(address: str) -> bytes:
+    return ipaddress.IPv6Address(address).packed
+
+
+def solicited_node(address: str) -> str:
+    return str(ipaddress.IPv6Address(bytes.fromhex("ff0200000000000000000001ff") + ip6_bytes(address)[13:]))
+
+
+def mac_of_group(address: str) -> str:
+    return (b"\x33\x33" + ip6_bytes(address)[12:]).hex(":")
+
+
+def _nd(message: object, eth: object, ip: dict[str, object]) -> bytes:
+    dst = str(ip["dst"])
+    if eth is None:
+        eth = mac_of_group(dst) if dst.startswith("ff") else MAC
+    return bytes(ethernet(str(eth)) / IPv6(**({"hlim": 255} | ip)) / message)
+
+
+def solicitation(target: str = GLOBAL, lla: str | None = PEER_MAC, eth: str | None = None, options: bytes = b"", **ip: object) -> bytes:
+    """A neighbour solicitation; to the group of its target, if nothing else is said."""
+    message = ICMPv6ND_NS(tgt=target)
+    if lla:
+        message = message / ICMPv6NDOptSrcLLAddr(lladdr=lla)
+    return _nd(message / Raw(options), eth, {"src": PEER_GLOBAL, "dst": solicited_node(target)} | ip)
+
+
+def advertisement(
+    target: str = PEER_GLOBAL, lla: str | None = PEER_MAC, eth: str | None = None, options: bytes = b"", solicited: int = 1,
+    override: int = 1, router: int = 0, **ip: object,
+) -> bytes:  # fmt: skip
+    """A neighbour advertisement; to the global address, if nothing else is said."""
+    message = ICMPv6ND_NA(tgt=target, S=solicited, O=override, R=router)
+    if lla:
+        message = message / ICMPv6NDOptDstLLAddr(lladdr=lla)
+    return _nd(message / Raw(options), eth, {"src": target, "dst": GLOBAL} | ip)
+
+
+def router_advertisement(
+    prefixes: list[tuple[str, int, int]] | tuple[()] = (), lifetime: int = 1800, lla: str | None = PEER_MAC, eth: str | None = None,
+    options: bytes = b"", prefix: dict[str, int] | None = None, **ip: object,
+) -> bytes:  # fmt: skip
+    """A router advertisement with these prefixes: address, valid and preferred lifetime."""
+    message = ICMPv6ND_RA(routerlifetime=lifetime)
+    if lla:
+        message = message / ICMPv6NDOptSrcLLAddr(lladdr=lla)
+    for address, valid, preferred in prefixes:
+        message = message / ICMPv6NDOptPrefixInfo(
+            **({"prefix": address, "prefixlen": 64, "L": 1, "A": 1, "validlifetime": valid, "preferredlifetime": preferred}
+               | (prefix or {}))
+        )  # fmt: skip
+    return _nd(message / Raw(options), eth, {"src": PEER_LINK_LOCAL, "dst": ALL_NODES} | ip)
+
+
+def with_extension(frame: bytes, header: type) -> bytes:
+    """The same frame with an extension header of IPv6."""
+    read = Ether(frame)[IPv6]
+    extra = header(nh=read.nh) if header is not IPv6ExtHdrHopByHop else IPv6ExtHdrHopByHop(nh=read.nh)
+    fields = {"src": read.src, "dst": read.dst, "hlim": read.hlim}
+    kind = {IPv6ExtHdrHopByHop: 0, IPv6ExtHdrRouting: 43, IPv6ExtHdrFragment: 44, IPv6ExtHdrDestOpt: 60}[header]
+    return bytes(Ether(frame[:14]) / IPv6(nh=kind, **fields) / bytes(extra) / Raw(frame[54:]))
 
 
 def udp(payload: bytes, checksum: bool = True, dport: int = 5000, **ip: object) -> bytes:
@@ -191,7 +316,12 @@ def linux_frames() -> list[bytes]:
 def icrc(frame: bytes) -> bytes:
     """The ICRC that the RoCE frame (its own ICRC included) should carry: IBTA annex A17.3.3."""
     view = bytearray(b"\xff" * 8 + frame[14:-4])
-    for offset in (15, 22, 24, 25, 40, 41, 46):
+    if frame[12:14] == b"\x86\xdd":
+        view[8] |= 0x0F
+        ones: tuple[int, ...] = (15, 16, 17, 21, 60, 61, 66)
+    else:
+        ones = (15, 22, 24, 25, 40, 41, 46)
+    for offset in ones:
         view[8 + offset - 14] = 0xFF
     return struct.pack("<I", zlib.crc32(view))
 
@@ -220,7 +350,8 @@ class Judgement:
     @property
     def header(self) -> bytes:
         """All headers in front of a payload that is not the whole frame."""
-        return self.frame[: 54 + EXTENSION[self.frame[42]] if self.cls == "ROCE" else 42]
+        more = 20 if self.frame[12:14] == b"\x86\xdd" else 0
+        return self.frame[: 54 + more + EXTENSION[self.frame[42 + more]] if self.cls == "ROCE" else 42 + more]
 
 
 def judge(
@@ -231,6 +362,9 @@ def judge(
     max_frame: int = 4224,
     dhcp: bool = False,
     mdns: bool = False,
+    ipv6: bool = False,
+    link_local: str = LINK_LOCAL,
+    global_: str = GLOBAL,
 ) -> Judgement:
     """The model of packet_rx: one frame, one outcome. `dhcp`: answers to all hosts are expected; `mdns`: so are messages to its
     group."""
@@ -238,7 +372,8 @@ def judge(
         return Judgement("drop_fcs")
     if len(frame) > max_frame:
         return Judgement("drop_oversize")
-    if len(frame) < 42:
+    is_ipv6 = frame[12:14] == b"\x86\xdd"
+    if len(frame) < (62 if is_ipv6 else 42):
         return Judgement("drop_runt")
     padded = frame + bytes(64)
     if frame[0:6] != mac_bytes(mac) and not frame[0] & 1:
@@ -251,6 +386,8 @@ def judge(
         if not known or frame[22] & 1:  # a group address is not a host's own
             return Judgement("drop_arp")
         return Judgement("rx_arp", "ARP", frame=frame)
+    if is_ipv6 and ipv6:
+        return judge_ipv6(frame, mac, link_local, global_)
     to_all = frame[0:6] == b"\xff" * 6 and ethertype == b"\x08\0" and frame[30:34] == b"\xff" * 4
     is_dhcp = dhcp and to_all and frame[23] == 17 and frame[36:38] == b"\0\x44"
     to_group = frame[0:6] == bytes.fromhex("01005e0000fb") and ethertype == b"\x08\0" and frame[30:34] == ip_bytes("224.0.0.251")
@@ -299,6 +436,71 @@ def judge(
         return Judgement("drop_udp_checksum")
     if not is_roce:
         return Judgement("rx_udp", "UDP", frame[42:end], frame)
+    if icrc(frame[:end]) != frame[end - 4 : end]:
+        return Judgement("drop_icrc")
+    return Judgement("rx_roce", "ROCE", frame[header : end - behind], frame)
+
+
+def judge_ipv6(frame: bytes, mac: str, link_local: str, global_: str) -> Judgement:
+    """The part of the model for a device with IPv6."""
+    own = [ip6_bytes(address) for address in (link_local, global_) if address != "::"]
+    src, dst, protocol, body = frame[22:38], frame[38:54], frame[20], frame[54:]
+    length, end = int.from_bytes(frame[18:20], "big"), 54 + int.from_bytes(frame[18:20], "big")
+    nd = protocol == 58 and body[0] in (134, 135, 136)
+    groups = [ip6_bytes(ALL_NODES)] + [ip6_bytes("ff02::1:ff00:0")[:13] + low for low in (mac_bytes(mac)[3:], ip6_bytes(global_)[13:])]
+    to_group = nd and dst in groups and frame[0:6] == b"\x33\x33" + dst[12:]
+    if frame[0] & 1 and not to_group:
+        return Judgement(cls="GROUP", payload=frame, frame=frame)
+    unspecified = src == bytes(16)
+    if frame[14] >> 4 != 6 or src[0] == 0xFF or (src[:8] == bytes(8) and not unspecified):
+        return Judgement("drop_ipv6_header")
+    if dst not in own and not to_group:
+        return Judgement("drop_not_ours")
+    if protocol == 44:
+        return Judgement("drop_ipv6_fragment")
+    if protocol in (0, 43, 51, 60, 135, 139, 140):
+        return Judgement("drop_ipv6_extension")
+    header, behind = 62, 0
+    is_roce = protocol == 17 and int.from_bytes(body[2:4], "big") == ROCE_PORT
+    if nd:
+        target = body[8:24]
+        ok = frame[21] == 255 and body[1] == 0
+        if body[0] == 134:
+            ok = ok and length >= 16 and src[:8] == bytes.fromhex("fe80000000000000")
+        else:
+            ok = ok and length >= 24 and target[:1] != b"\xff"
+        if not ok:
+            return Judgement("drop_nd")
+    elif unspecified:
+        return Judgement("drop_ipv6_header")
+    elif protocol == 58:
+        if body[0] in (1, 2):
+            return Judgement("drop_icmp_too_big" if body[0] == 2 else "drop_icmp_unreachable")
+        if body[:2] != b"\x80\0":
+            return Judgement("drop_icmp")
+    elif protocol == 17:
+        if int.from_bytes(body[4:6], "big") != length or length < 8:
+            return Judgement("drop_udp_length")
+        if body[6:8] == b"\0\0":
+            return Judgement("drop_udp_checksum")
+        if is_roce:
+            padded = body + bytes(64)
+            if padded[8] not in EXTENSION:
+                return Judgement("drop_roce_opcode")
+            header = 74 + EXTENSION[padded[8]]
+            behind = 4 + (padded[9] >> 4 & 3)
+    if (protocol in (17, 58) and header + behind > end) or end > len(frame):
+        return Judgement("drop_runt")
+    if protocol not in (17, 58):
+        return Judgement(cls="TCP" if protocol == 6 else "IP", payload=frame, frame=frame)
+    if ones_sum(src + dst + struct.pack(">II", length, protocol) + frame[54:end]) != 0xFFFF:
+        return Judgement("drop_nd" if nd else "drop_icmp" if protocol == 58 else "drop_udp_checksum")
+    if nd:
+        return Judgement("rx_nd", "RA" if body[0] == 134 else "ND", frame[62:end] if body[0] == 134 else b"", frame)
+    if protocol == 58:
+        return Judgement("rx_icmp", "ICMP", frame[62:end], frame)
+    if not is_roce:
+        return Judgement("rx_udp", "UDP", frame[62:end], frame)
     if icrc(frame[:end]) != frame[end - 4 : end]:
         return Judgement("drop_icrc")
     return Judgement("rx_roce", "ROCE", frame[header : end - behind], frame)

@@ -21,7 +21,7 @@ EVENTS = "packet_pkg::packet_events_t"
 LOCAL = "packet_pkg::local_addr_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 MAX_FRAME = 4224
-CLASSES = ("ARP", "ICMP", "ROCE", "UDP", "TCP", "IP", "IPV6", "VLAN", "GROUP", "OTHER")
+CLASSES = ("ARP", "ICMP", "ROCE", "UDP", "TCP", "IP", "IPV6", "VLAN", "GROUP", "OTHER", "ND", "RA")
 
 
 class Bench:
@@ -263,6 +263,128 @@ async def frames_of_other_classes_come_whole(dut, stall: float) -> None:
     await bench.judge_all([(item, False) for frame in items for item in (frame, frames.roce(random.randbytes(len(frame) % 97)))])
 
 
+def good_ipv6_frames() -> list[bytes]:
+    """One of everything over IPv6, to both addresses and to the groups."""
+    result = [frames.ping6(b""), frames.ping6(random.randbytes(999)), frames.ping6(b"abc", dst=frames.LINK_LOCAL)]
+    result += [frames.udp6(b"", src=frames.PEER_LINK_LOCAL, dst=frames.LINK_LOCAL), frames.udp6(random.randbytes(77))]
+    result += [frames.solicitation(), frames.solicitation(frames.LINK_LOCAL), frames.solicitation(lla=None, src="::")]
+    result += [frames.solicitation(dst=frames.GLOBAL), frames.solicitation(options=random.randbytes(16))]
+    result += [frames.advertisement(), frames.advertisement(lla=None), frames.advertisement(dst=frames.ALL_NODES, solicited=0)]
+    result += [frames.router_advertisement(), frames.router_advertisement([("2001:db8::", 100, 50)] * 3)]
+    result += [frames.router_advertisement(lla=None, dst=frames.LINK_LOCAL, eth=frames.MAC)]
+    for opcode in frames.EXTENSION:
+        for size in (0, 1, 4, 7, random.randrange(400)):
+            result.append(frames.roce6(random.randbytes(size), opcode))
+    return [frame + random.randbytes(random.choice([0, 0, 9])) for frame in result]
+
+
+def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
+    """For each reason to drop, frames over IPv6 that have it."""
+
+    def changed(frame: bytes, at: int, value: int) -> bytes:
+        return frame[:at] + bytes([value]) + frame[at + 1 :]
+
+    roce = frames.roce6(b"x" * 100)
+    flow = bytearray(frames.roce6(b"abc"))
+    flow[22] ^= 1  # source: in the checksum of UDP and in the ICRC
+    echo, nd = frames.ping6(b"abcdefg"), frames.solicitation()
+    extensions = (frames.IPv6ExtHdrHopByHop, frames.IPv6ExtHdrRouting, frames.IPv6ExtHdrDestOpt)
+    bad = {
+        "drop_fcs": [],
+        "drop_runt": [
+            roce[:-1], roce[:61], frames.ping6(b"")[:61], frames.udp6(b"")[:60], changed(frames.ping6(b""), 19, 7),
+            frames.roce6(b"", 0x0A, extension=b"")[:-4], frames.solicitation()[:70], frames.router_advertisement()[:68],
+            frames.tcp6(b"abcd" * 40)[:-1], changed(frames.roce6(b""), 19, 200), changed(nd, 18, 3),
+        ],
+        "drop_not_ours": [
+            frames.roce6(b"abc", dst="2001:db8::a:b:d"), frames.ping6(b"abc", dst="fe80::1"), frames.ping6(b"a", dst="::"),
+            frames.udp6(b"a", dst=frames.ALL_NODES), frames.to("02:00:00:00:00:09", frames.ping6(b"a")),
+            frames.solicitation(dst=frames.solicited_node(frames.GLOBAL), eth=frames.MAC),
+            frames.tcp6(b"a", dst="::ffff:10.0.0.1"),
+        ],
+        "drop_ipv6_header": [
+            changed(roce, 14, 0x45), changed(roce, 14, 0x50), frames.ping6(b"a", src="ff02::1"), frames.ping6(b"a", src="::"),
+            frames.roce6(b"a", src="::ffff:10.0.0.2"), frames.udp6(b"a", src="::1"), frames.solicitation(src="ff02::5"),
+            frames.solicitation(src="::10.0.0.2"), frames.udp6(b"a", src="::"),
+        ],
+        "drop_ipv6_fragment": [
+            frames.with_extension(frame, frames.IPv6ExtHdrFragment) for frame in (roce, echo, frames.solicitation(dst=frames.GLOBAL))
+        ],
+        "drop_ipv6_extension": [frames.with_extension(frame, header) for frame in (roce, echo) for header in extensions]
+        + [changed(roce, 20, number) for number in (51, 135, 139, 140)],
+        "drop_udp_length": [frames.udp6(b"abc", udp={"len": length, "chksum": 1}) for length in (0, 7, 10, 12)],
+        "drop_udp_checksum": [
+            bytes(flow), frames.roce6(b"abc", udp={"chksum": 0}), frames.udp6(b"abc", udp={"chksum": 0}),
+            frames.udp6(b"abc", udp={"chksum": 1}), changed(frames.udp6(b"abcdefg"), 64, 0xFE), changed(frames.udp6(b"abc"), 23, 9),
+        ],
+        "drop_icmp": [
+            changed(echo, len(echo) - 1, echo[-1] ^ 0x10), frames.icmp6(129, b"abcdefgh"), frames.icmp6(128, b"abcd", code=1),
+            frames.icmp6(137, bytes(36)), frames.icmp6(133, bytes(4)), frames.icmp6(3, bytes(48)), changed(echo, 37, echo[37] ^ 1),
+        ],
+        "drop_icmp_unreachable": [frames.icmp6(1, bytes(48), code=code) for code in (0, 1, 3, 4)],
+        "drop_icmp_too_big": [frames.icmp6(2, bytes(48))],
+        "drop_icrc": [roce[:-4] + bytes(4)],
+        "drop_roce_opcode": [frames.roce6(b"abc", 0x60, extension=b"")],
+        "drop_nd": [
+            frames.solicitation(hlim=254), frames.advertisement(hlim=64), frames.router_advertisement(hlim=254),
+            frames.solicitation("ff02::1:ff00:1"), frames.advertisement("ff02::1", src=frames.PEER_GLOBAL),
+            frames.router_advertisement(src=frames.PEER_GLOBAL), changed(nd, 70, nd[70] ^ 1), frames.icmp6(135, bytes(8)),
+            frames.icmp6(136, bytes(16)), frames.icmp6(135, bytes(20), code=1), frames.icmp6(134, bytes(8)),
+            frames.icmp6(134, bytes(12), src=frames.PEER_GLOBAL), frames.icmp6(134, bytes(12), code=2),
+        ],
+    }  # fmt: skip
+    # The checksum has to be right for the ICRC to be looked at.
+    broken = bytearray(frames.roce6(b"abcd", 0x04, udp={"chksum": 0}))
+    broken[-1] ^= 1
+    length, pseudo = struct_pack(broken), bytes(broken[22:54])
+    broken[60:62] = (0xFFFF ^ frames.ones_sum(pseudo + length + bytes(broken[54:]))).to_bytes(2, "big")
+    bad["drop_icrc"] = [bytes(broken)]
+    return {name: [(frame, False) for frame in several] for name, several in bad.items() if several}
+
+
+def struct_pack(frame: bytes | bytearray) -> bytes:
+    """The end of the pseudo-header of IPv6."""
+    return bytes(2) + bytes(frame[18:20]) + bytes([0, 0, 0, frame[20]])
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def every_kind_of_good_ipv6_frame(dut, stall: float) -> None:
+    bench = await Bench(dut, 0.9 if stall else 0.0, stall, stall, ipv6=True).start()
+    packets = good_ipv6_frames() + good_frames()
+    random.shuffle(packets)
+    judgements = await bench.judge_all([(frame, False) for frame in packets], ipv6=True)
+    assert all(judgement.good for judgement in judgements)
+    assert {judgement.cls for judgement in judgements} == {"ARP", "ICMP", "ROCE", "UDP", "ND", "RA"}
+
+
+@cocotb.test()
+async def every_reason_to_drop_over_ipv6(dut) -> None:
+    bench = await Bench(dut, ipv6=True).start()
+    items = []
+    for event, bad in bad_ipv6_frames().items():
+        assert [frames.judge(*item, ipv6=True).event for item in bad] == [event] * len(bad), event
+        items += bad
+    mixed = [item for bad in items for item in (bad, (frames.roce6(random.randbytes(random.randrange(200))), False))]
+    judgements = await bench.judge_all(mixed, ipv6=True)
+    assert sum(judgement.good for judgement in judgements) == len(items)
+
+
+@cocotb.test()
+@cocotb.parametrize(link_local=["::", frames.LINK_LOCAL], global_=["::", frames.GLOBAL])
+async def ipv6_addresses_that_the_device_has_not(dut, link_local: str, global_: str) -> None:
+    """Receive nothing; while it looks for its addresses neighbour discovery to its groups still comes."""
+    local = {"ipv6": True, "link_local": link_local, "global_": global_}
+    bench = await Bench(dut, **local).start()
+    packets = good_ipv6_frames() + [frames.ping6(b"a", dst="::"), frames.tcp6(b"a"), frames.tcp6(b"a", dst=frames.LINK_LOCAL)]
+    packets += [frames.to(group, frame) for frame in packets[:6] for group in ("33:33:00:00:00:01", "ff:ff:ff:ff:ff:ff")]
+    packets += [frames.solicitation("2001:db8::a:b:d"), frames.solicitation(eth="33:33:ff:0b:00:0d"), frames.solicitation(eth="33:33:00:00:00:01")]
+    judgements = await bench.judge_all([(frame, False) for frame in packets], **local)
+    taken = {judgement.cls for judgement in judgements}
+    assert {"ND", "RA", "GROUP"} <= taken
+    assert ("ROCE" in taken) == (global_ != "::")
+
+
 @cocotb.test()
 async def every_reason_to_drop(dut) -> None:
     bench = await Bench(dut).start()
@@ -287,8 +409,9 @@ async def frames_of_linux(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(stalls=[(0.0, 0.0, 0.0), (0.9, 0.3, 0.3), (0.0, 0.97, 0.2), (0.0, 0.2, 0.97)])
 async def random_frames_and_mangled_ones(dut, stalls: tuple[float, float, float]) -> None:
-    bench = await Bench(dut, *stalls).start()
-    items, pool = [], good_frames()
+    bench = await Bench(dut, *stalls, ipv6=True).start()
+    items, pool = [], good_frames() + good_ipv6_frames()
+    pool += [frame for several in bad_ipv6_frames().values() for frame, _ in several]
     pool += [frames.roce(random.randbytes(4096))] * 3
     pool += [frame for several in frames.frames_without_route().values() for frame in several]
     for _ in range(150):
@@ -300,7 +423,7 @@ async def random_frames_and_mangled_ones(dut, stalls: tuple[float, float, float]
         if random.random() < 0.2:
             frame += random.randbytes(random.randrange(1, 200))
         items.append((bytes(frame), random.random() < 0.05))
-    await bench.judge_all(items, overflow=None if max(stalls[1:]) > 0.9 else False)
+    await bench.judge_all(items, overflow=None if max(stalls[1:]) > 0.9 else False, ipv6=True)
 
 
 @cocotb.test()

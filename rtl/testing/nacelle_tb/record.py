@@ -9,12 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from scapy.layers.inet import IP, TCP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 
 from .svtypes import constant, struct
 
 FRAME_RX = "frame_pkg::frame_rx_t"
 BTH_AT, EXT_AT = 42, 54
+IPV6_MORE = 20  # bytes by which an IPv6 header is longer
 FIRST_END = BTH_AT + 8  # of the first bytes of a UDP payload
 BTH_FIELDS = {
     "opcode": 8, "se": 1, "migreq": 1, "padcnt": 2, "tver": 4, "pkey": 16, "fecn": 1, "becn": 1, "resv6a": 6, "destqp": 24,
@@ -43,7 +45,9 @@ def mapped(ip: str) -> int:
 
 def one_host(mac: str, ip: str) -> bool:
     """Answers may go there (RFC 1122, 3.2.1.3)."""
-    address = ipaddress.IPv4Address(ip)
+    address: Any = ipaddress.ip_address(ip)
+    if address.version == 6:
+        return not number(mac) >> 40 & 1 and not address.is_multicast and int(address) >> 64 != 0
     reserved = address.is_multicast or address.is_reserved or address == ipaddress.IPv4Address("255.255.255.255")
     return not number(mac) >> 40 & 1 and not reserved and int(address) != 0
 
@@ -58,9 +62,9 @@ def split(data: bytes, fields: dict[str, int]) -> dict[str, int]:
     return values
 
 
-def _ext(frame: bytes, kind: str) -> dict[str, Any]:
+def _ext(frame: bytes, kind: str, more: int) -> dict[str, Any]:
     """The extension header behind the BTH, as members of ext_t."""
-    rest = frame[EXT_AT:]
+    rest = frame[EXT_AT + more :]
     if kind == REQUEST:
         return {"request": {"reth": split(rest[:16], {"va": 64, "rkey": 32, "dmalen": 32})}}
     if kind == ATOMIC:
@@ -68,9 +72,27 @@ def _ext(frame: bytes, kind: str) -> dict[str, Any]:
     if kind == DATAGRAM:
         return {"datagram": {"deth": split(rest[:8], {"qkey": 32, "resv": 8, "srcqp": 24})}}
     response: dict[str, Any] = {"aeth": split(rest[:4], {"syndrome": 8, "msn": 24})}
-    if frame[BTH_AT] == 0x12:
+    if frame[BTH_AT + more] == 0x12:
         response["atomicacketh"] = int.from_bytes(rest[4:12], "big")
     return {"response": response}
+
+
+def _l3(read: Ether) -> dict[str, Any]:
+    if IPv6 in read:
+        ip = read[IPv6]
+        return {
+            "v6": 1, "src": int(ipaddress.IPv6Address(ip.src)), "dst": int(ipaddress.IPv6Address(ip.dst)), "dscp": ip.tc >> 2,
+            "ecn": ip.tc & 3, "total_length": ip.plen, "hop_limit": ip.hlim, "protocol": ip.nh,
+        }  # fmt: skip
+    ip = read[IP]
+    return {
+        "v6": 0, "src": mapped(ip.src), "dst": mapped(ip.dst), "dscp": ip.tos >> 2, "ecn": ip.tos & 3,
+        "total_length": ip.len, "hop_limit": ip.ttl, "protocol": ip.proto, "header_checksum": ip.chksum,
+        "fragment": {
+            "identification": ip.id, "offset": ip.frag,
+            "reserved": int(ip.flags.evil), "df": int(ip.flags.DF), "mf": int(ip.flags.MF),
+        },
+    }  # fmt: skip
 
 
 def headers(cls: str, frame: bytes) -> dict[str, Any]:
@@ -93,26 +115,25 @@ def headers(cls: str, frame: bytes) -> dict[str, Any]:
         arp = read[ARP]
         spa, tpa = int(ipaddress.IPv4Address(arp.psrc)), int(ipaddress.IPv4Address(arp.pdst))
         return fields | {"l4": {"arp": {"request": int(arp.op == 1), "sha": number(arp.hwsrc), "spa": spa, "tpa": tpa}}}
-    if cls not in ("ICMP", "ROCE", "UDP", "TCP", "IP"):
+    if cls not in ("ICMP", "ROCE", "UDP", "TCP", "IP", "ND", "RA"):
         return fields
-    ip = read[IP]
-    fields["one_host"] = int(one_host(read.src, ip.src))
-    fields["l3"] = {
-        "v6": 0, "src": mapped(ip.src), "dst": mapped(ip.dst), "dscp": ip.tos >> 2, "ecn": ip.tos & 3,
-        "total_length": ip.len, "hop_limit": ip.ttl, "protocol": ip.proto, "header_checksum": ip.chksum,
-        "fragment": {
-            "identification": ip.id, "offset": ip.frag,
-            "reserved": int(ip.flags.evil), "df": int(ip.flags.DF), "mf": int(ip.flags.MF),
-        },
-    }  # fmt: skip
-    udp = split(frame[34:42], {"src_port": 16, "dst_port": 16, "length": 16, "checksum": 16})
+    more = IPV6_MORE if IPv6 in read else 0
+    fields["one_host"] = int(one_host(read.src, read[IPv6 if more else IP].src))
+    fields["l3"] = _l3(read)
+    at, bth_at = 34 + more, BTH_AT + more
+    udp = split(frame[at : at + 8], {"src_port": 16, "dst_port": 16, "length": 16, "checksum": 16})
     if cls == "UDP":
         fields["l4"] = {"udp": {"udp": udp}}
-        if len(frame) >= FIRST_END:
-            fields["l4"]["udp"]["first"] = int.from_bytes(frame[BTH_AT:FIRST_END], "big")
-    elif cls == "ICMP":
+        if len(frame) >= FIRST_END + more:
+            fields["l4"]["udp"]["first"] = int.from_bytes(frame[bth_at : bth_at + 8], "big")
+    elif cls in ("ICMP", "RA"):
         names = {"icmp_type": 8, "code": 8, "checksum": 16, "identifier": 16, "sequence_number": 16}
-        fields["l4"] = {"icmp": {"echo": split(frame[34:42], names)}}
+        fields["l4"] = {"icmp": {"echo": split(frame[at : at + 8], names)}}
+    elif cls == "ND":
+        names = {"icmp_type": 8, "code": 8, "checksum": 16, "router": 1, "solicited": 1, "override_": 1, "reserved": 29, "target": 128}
+        fields["l4"] = {"nd": split(frame[at : at + 24], names)}
+        if len(frame) >= at + 48:
+            fields["l4"]["nd"]["options"] = int.from_bytes(frame[at + 24 : at + 48], "big")
     elif cls == "TCP" and TCP in read:
         tcp = read[TCP]
         flags = {f"flag_{name}": int(getattr(tcp.flags, letter)) for name, letter in
@@ -122,12 +143,13 @@ def headers(cls: str, frame: bytes) -> dict[str, Any]:
             "window": tcp.window, "checksum": tcp.chksum, "urgent_pointer": tcp.urgptr,
         }}}  # fmt: skip
     elif cls == "ROCE":
-        roce: dict[str, Any] = {"udp": udp, "bth": split(frame[BTH_AT:EXT_AT], BTH_FIELDS)}
-        opcode = frame[BTH_AT]
+        roce: dict[str, Any] = {"udp": udp, "bth": split(frame[bth_at : bth_at + 12], BTH_FIELDS)}
+        opcode = frame[bth_at]
         if opcode in EXT:
-            roce["ext"] = _ext(frame, EXT[opcode])
+            roce["ext"] = _ext(frame, EXT[opcode], more)
         if opcode in WORD_AT:
-            roce["word"] = int.from_bytes(frame[WORD_AT[opcode] : WORD_AT[opcode] + 4], "big")
+            word_at = WORD_AT[opcode] + more
+            roce["word"] = int.from_bytes(frame[word_at : word_at + 4], "big")
         fields["l4"] = {"roce": roce}
     return fields
 

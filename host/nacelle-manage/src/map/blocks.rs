@@ -105,6 +105,7 @@ pub mod device {
             PACKET_RX_ROCE,
             PACKET_RX_ARP,
             PACKET_RX_ICMP,
+            PACKET_RX_ND,
             PACKET_RX_UDP,
             PACKET_TX_FRAME,
             PACKET_TX_ROCE,
@@ -116,6 +117,10 @@ pub mod device {
             PACKET_DROP_GROUP,
             PACKET_DROP_VLAN,
             PACKET_DROP_IPV6,
+            PACKET_DROP_IPV6_HEADER,
+            PACKET_DROP_IPV6_EXTENSION,
+            PACKET_DROP_IPV6_FRAGMENT,
+            PACKET_DROP_ND,
             PACKET_DROP_ETHERTYPE,
             PACKET_DROP_IPV4_HEADER,
             PACKET_DROP_IPV4_FRAGMENT,
@@ -474,330 +479,340 @@ pub mod device {
     pub const PACKET_RX_ROCE: Register = Register { name: "packet_rx_roce", offset: 0x404, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx roce" };
     /// rx arp
     pub const PACKET_RX_ARP: Register = Register { name: "packet_rx_arp", offset: 0x408, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx arp" };
-    /// rx icmp
-    pub const PACKET_RX_ICMP: Register = Register { name: "packet_rx_icmp", offset: 0x40c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx icmp" };
+    /// also ICMPv6
+    pub const PACKET_RX_ICMP: Register = Register { name: "packet_rx_icmp", offset: 0x40c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "also ICMPv6" };
+    /// neighbour discovery
+    pub const PACKET_RX_ND: Register = Register { name: "packet_rx_nd", offset: 0x410, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "neighbour discovery" };
     /// rx udp
-    pub const PACKET_RX_UDP: Register = Register { name: "packet_rx_udp", offset: 0x410, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx udp" };
+    pub const PACKET_RX_UDP: Register = Register { name: "packet_rx_udp", offset: 0x414, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx udp" };
     /// tx frame
-    pub const PACKET_TX_FRAME: Register = Register { name: "packet_tx_frame", offset: 0x414, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx frame" };
+    pub const PACKET_TX_FRAME: Register = Register { name: "packet_tx_frame", offset: 0x418, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx frame" };
     /// tx roce
-    pub const PACKET_TX_ROCE: Register = Register { name: "packet_tx_roce", offset: 0x418, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx roce" };
+    pub const PACKET_TX_ROCE: Register = Register { name: "packet_tx_roce", offset: 0x41c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx roce" };
     /// arrived when the receive stores were full
-    pub const PACKET_DROP_OVERFLOW: Register = Register { name: "packet_drop_overflow", offset: 0x41c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived when the receive stores were full" };
+    pub const PACKET_DROP_OVERFLOW: Register = Register { name: "packet_drop_overflow", offset: 0x420, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived when the receive stores were full" };
     /// tuser from the MAC
-    pub const PACKET_DROP_FCS: Register = Register { name: "packet_drop_fcs", offset: 0x420, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tuser from the MAC" };
+    pub const PACKET_DROP_FCS: Register = Register { name: "packet_drop_fcs", offset: 0x424, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tuser from the MAC" };
     /// shorter than its headers require
-    pub const PACKET_DROP_RUNT: Register = Register { name: "packet_drop_runt", offset: 0x424, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "shorter than its headers require" };
+    pub const PACKET_DROP_RUNT: Register = Register { name: "packet_drop_runt", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "shorter than its headers require" };
     /// longer than the frame store accepts
-    pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x428, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "longer than the frame store accepts" };
+    pub const PACKET_DROP_OVERSIZE: Register = Register { name: "packet_drop_oversize", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "longer than the frame store accepts" };
     /// Ethernet or IPv4 destination of another station
-    pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x42c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
+    pub const PACKET_DROP_NOT_OURS: Register = Register { name: "packet_drop_not_ours", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Ethernet or IPv4 destination of another station" };
     /// to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS
-    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x430, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS" };
+    pub const PACKET_DROP_GROUP: Register = Register { name: "packet_drop_group", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "to a multicast or broadcast Ethernet address, and neither ARP nor an expected DHCP answer nor mDNS" };
     /// with a VLAN tag; with a VLAN of the device: not of that VLAN
-    pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x434, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a VLAN tag; with a VLAN of the device: not of that VLAN" };
-    /// drop ipv6
-    pub const PACKET_DROP_IPV6: Register = Register { name: "packet_drop_ipv6", offset: 0x438, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop ipv6" };
+    pub const PACKET_DROP_VLAN: Register = Register { name: "packet_drop_vlan", offset: 0x438, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a VLAN tag; with a VLAN of the device: not of that VLAN" };
+    /// the device has no IPv6
+    pub const PACKET_DROP_IPV6: Register = Register { name: "packet_drop_ipv6", offset: 0x43c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the device has no IPv6" };
+    /// version, or a source that no packet has
+    pub const PACKET_DROP_IPV6_HEADER: Register = Register { name: "packet_drop_ipv6_header", offset: 0x440, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "version, or a source that no packet has" };
+    /// an extension header
+    pub const PACKET_DROP_IPV6_EXTENSION: Register = Register { name: "packet_drop_ipv6_extension", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an extension header" };
+    /// that of a fragment
+    pub const PACKET_DROP_IPV6_FRAGMENT: Register = Register { name: "packet_drop_ipv6_fragment", offset: 0x448, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "that of a fragment" };
+    /// neighbour discovery: malformed, checksum, or from behind a router
+    pub const PACKET_DROP_ND: Register = Register { name: "packet_drop_nd", offset: 0x44c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "neighbour discovery: malformed, checksum, or from behind a router" };
     /// any other
-    pub const PACKET_DROP_ETHERTYPE: Register = Register { name: "packet_drop_ethertype", offset: 0x43c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "any other" };
+    pub const PACKET_DROP_ETHERTYPE: Register = Register { name: "packet_drop_ethertype", offset: 0x450, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "any other" };
     /// version, options, checksum, length
-    pub const PACKET_DROP_IPV4_HEADER: Register = Register { name: "packet_drop_ipv4_header", offset: 0x440, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "version, options, checksum, length" };
+    pub const PACKET_DROP_IPV4_HEADER: Register = Register { name: "packet_drop_ipv4_header", offset: 0x454, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "version, options, checksum, length" };
     /// drop ipv4 fragment
-    pub const PACKET_DROP_IPV4_FRAGMENT: Register = Register { name: "packet_drop_ipv4_fragment", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop ipv4 fragment" };
+    pub const PACKET_DROP_IPV4_FRAGMENT: Register = Register { name: "packet_drop_ipv4_fragment", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop ipv4 fragment" };
     /// drop tcp
-    pub const PACKET_DROP_TCP: Register = Register { name: "packet_drop_tcp", offset: 0x448, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop tcp" };
-    /// any other
-    pub const PACKET_DROP_IP_PROTOCOL: Register = Register { name: "packet_drop_ip_protocol", offset: 0x44c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "any other" };
+    pub const PACKET_DROP_TCP: Register = Register { name: "packet_drop_tcp", offset: 0x45c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop tcp" };
+    /// any other, also of IPv6
+    pub const PACKET_DROP_IP_PROTOCOL: Register = Register { name: "packet_drop_ip_protocol", offset: 0x460, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "any other, also of IPv6" };
     /// drop udp length
-    pub const PACKET_DROP_UDP_LENGTH: Register = Register { name: "packet_drop_udp_length", offset: 0x450, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop udp length" };
-    /// drop udp checksum
-    pub const PACKET_DROP_UDP_CHECKSUM: Register = Register { name: "packet_drop_udp_checksum", offset: 0x454, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop udp checksum" };
+    pub const PACKET_DROP_UDP_LENGTH: Register = Register { name: "packet_drop_udp_length", offset: 0x464, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop udp length" };
+    /// wrong; IPv6: or none
+    pub const PACKET_DROP_UDP_CHECKSUM: Register = Register { name: "packet_drop_udp_checksum", offset: 0x468, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "wrong; IPv6: or none" };
     /// no protocol or service listens on the port, or the source of a packet to a service is not one host
-    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x458, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no protocol or service listens on the port, or the source of a packet to a service is not one host" };
+    pub const PACKET_DROP_UDP_PORT: Register = Register { name: "packet_drop_udp_port", offset: 0x46c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no protocol or service listens on the port, or the source of a packet to a service is not one host" };
     /// checksum, or any other type
-    pub const PACKET_DROP_ICMP: Register = Register { name: "packet_drop_icmp", offset: 0x45c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "checksum, or any other type" };
+    pub const PACKET_DROP_ICMP: Register = Register { name: "packet_drop_icmp", offset: 0x470, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "checksum, or any other type" };
     /// an echo request, after earlier ones had stalled other frames for too long
-    pub const PACKET_DROP_ICMP_RATE: Register = Register { name: "packet_drop_icmp_rate", offset: 0x460, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an echo request, after earlier ones had stalled other frames for too long" };
+    pub const PACKET_DROP_ICMP_RATE: Register = Register { name: "packet_drop_icmp_rate", offset: 0x474, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an echo request, after earlier ones had stalled other frames for too long" };
     /// malformed
-    pub const PACKET_DROP_ARP: Register = Register { name: "packet_drop_arp", offset: 0x464, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "malformed" };
+    pub const PACKET_DROP_ARP: Register = Register { name: "packet_drop_arp", offset: 0x478, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "malformed" };
     /// arrived faster than ARP frames can be processed
-    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x468, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived faster than ARP frames can be processed" };
+    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived faster than ARP frames can be processed" };
     /// drop icrc
-    pub const PACKET_DROP_ICRC: Register = Register { name: "packet_drop_icrc", offset: 0x46c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop icrc" };
+    pub const PACKET_DROP_ICRC: Register = Register { name: "packet_drop_icrc", offset: 0x480, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop icrc" };
     /// unknown opcode: the length of its headers is not known
-    pub const PACKET_DROP_ROCE_OPCODE: Register = Register { name: "packet_drop_roce_opcode", offset: 0x470, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "unknown opcode: the length of its headers is not known" };
+    pub const PACKET_DROP_ROCE_OPCODE: Register = Register { name: "packet_drop_roce_opcode", offset: 0x484, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "unknown opcode: the length of its headers is not known" };
     /// ICMP destination unreachable: has no effect
-    pub const PACKET_DROP_ICMP_UNREACHABLE: Register = Register { name: "packet_drop_icmp_unreachable", offset: 0x474, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP destination unreachable: has no effect" };
+    pub const PACKET_DROP_ICMP_UNREACHABLE: Register = Register { name: "packet_drop_icmp_unreachable", offset: 0x488, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP destination unreachable: has no effect" };
     /// ICMP fragmentation needed: has no effect
-    pub const PACKET_DROP_ICMP_TOO_BIG: Register = Register { name: "packet_drop_icmp_too_big", offset: 0x478, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP fragmentation needed: has no effect" };
+    pub const PACKET_DROP_ICMP_TOO_BIG: Register = Register { name: "packet_drop_icmp_too_big", offset: 0x48c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP fragmentation needed: has no effect" };
     /// PAUSE frames
-    pub const PACKET_RX_PAUSE: Register = Register { name: "packet_rx_pause", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PAUSE frames" };
+    pub const PACKET_RX_PAUSE: Register = Register { name: "packet_rx_pause", offset: 0x490, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PAUSE frames" };
     /// PFC frames
-    pub const PACKET_RX_PFC: Register = Register { name: "packet_rx_pfc", offset: 0x480, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PFC frames" };
+    pub const PACKET_RX_PFC: Register = Register { name: "packet_rx_pfc", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PFC frames" };
     /// cycles in which RoCE frames were stopped by such frames
-    pub const PACKET_STOPPED_ROCE: Register = Register { name: "packet_stopped_roce", offset: 0x484, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "cycles in which RoCE frames were stopped by such frames" };
+    pub const PACKET_STOPPED_ROCE: Register = Register { name: "packet_stopped_roce", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "cycles in which RoCE frames were stopped by such frames" };
     /// cycles in which other frames were
-    pub const PACKET_STOPPED_OTHER: Register = Register { name: "packet_stopped_other", offset: 0x488, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "cycles in which other frames were" };
+    pub const PACKET_STOPPED_OTHER: Register = Register { name: "packet_stopped_other", offset: 0x49c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "cycles in which other frames were" };
     /// a pause lasted too long, and was ignored from then on
-    pub const PACKET_PAUSE_IGNORED: Register = Register { name: "packet_pause_ignored", offset: 0x48c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a pause lasted too long, and was ignored from then on" };
+    pub const PACKET_PAUSE_IGNORED: Register = Register { name: "packet_pause_ignored", offset: 0x4a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a pause lasted too long, and was ignored from then on" };
     /// request packets for a live QP
-    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x490, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets for a live QP" };
+    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets for a live QP" };
     /// duplicate request
-    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate request" };
+    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate request" };
     /// PSN ahead of the expected one; the NAK may have been sent before
-    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
+    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
     /// no receive posted: RNR NAK
-    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x49c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no receive posted: RNR NAK" };
+    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no receive posted: RNR NAK" };
     /// the queue of its memory is full: RNR NAK, or dropped as if lost
-    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x4a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
+    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
     /// messages
-    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages" };
+    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages" };
     /// rx read requests
-    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx read requests" };
+    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx read requests" };
     /// rx atomic requests
-    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx atomic requests" };
+    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx atomic requests" };
     /// rx send requests
-    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx send requests" };
+    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx send requests" };
     /// sent ack
-    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent ack" };
+    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent ack" };
     /// sent nak
-    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent nak" };
+    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent nak" };
     /// RNR NAK sent
-    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK sent" };
+    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK sent" };
     /// key, domain, QP, bounds or rights: NAK sent
-    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
+    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
     /// opcode sequence, length, alignment, too many READs and atomics: NAK sent
-    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
+    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
     /// SEND longer than the receive buffer: NAK sent
-    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
+    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
     /// device memory reported an error: NAK sent
-    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "device memory reported an error: NAK sent" };
+    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "device memory reported an error: NAK sent" };
     /// receives flushed
-    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "receives flushed" };
+    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "receives flushed" };
     /// selective repeat: a WRITE packet ahead of the expected PSN was placed
-    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
+    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
     /// duplicate, answered from the response cache
-    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate, answered from the response cache" };
+    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate, answered from the response cache" };
     /// duplicate READ or atomic that finds the queue full, or no cached response
-    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
+    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
     /// drop no qp
-    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop no qp" };
+    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop no qp" };
     /// the QP is connected to another address
-    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the QP is connected to another address" };
+    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the QP is connected to another address" };
     /// TVer, P_Key, opcode of another service
-    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TVer, P_Key, opcode of another service" };
+    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TVer, P_Key, opcode of another service" };
     /// datagram to QP1, while those before it delay other packets
-    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
+    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
     /// drop qp state
-    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop qp state" };
+    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop qp state" };
     /// received with congestion experienced (CE)
-    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received with congestion experienced (CE)" };
+    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received with congestion experienced (CE)" };
     /// np cnp sent
-    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "np cnp sent" };
+    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "np cnp sent" };
     /// request packets, including retransmissions
-    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets, including retransmissions" };
+    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets, including retransmissions" };
     /// messages, not counting retransmissions
-    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages, not counting retransmissions" };
+    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages, not counting retransmissions" };
     /// sent sends
-    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent sends" };
+    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent sends" };
     /// sent reads
-    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent reads" };
+    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent reads" };
     /// sent atomics
-    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent atomics" };
+    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent atomics" };
     /// rcvd acks
-    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd acks" };
+    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd acks" };
     /// packets
-    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packets" };
+    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packets" };
     /// rcvd atomic responses
-    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd atomic responses" };
+    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd atomic responses" };
     /// RNR NAK received
-    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK received" };
+    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK received" };
     /// NAK PSN sequence error received
-    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK PSN sequence error received" };
+    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK PSN sequence error received" };
     /// a response skipped a READ or atomic, or part of a READ
-    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
+    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
     /// NAK received
-    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK received" };
+    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK received" };
     /// req remote invalid request
-    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote invalid request" };
+    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote invalid request" };
     /// req remote operational errors
-    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote operational errors" };
+    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote operational errors" };
     /// a READ response of the wrong length: the QP fails
-    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
+    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
     /// local ack timeout err
-    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "local ack timeout err" };
+    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "local ack timeout err" };
     /// packet retransmit
-    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packet retransmit" };
+    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packet retransmit" };
     /// selective retransmit
-    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective retransmit" };
+    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective retransmit" };
     /// retry exceeded err
-    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry exceeded err" };
+    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry exceeded err" };
     /// retry rnr exceeded err
-    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry rnr exceeded err" };
+    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry rnr exceeded err" };
     /// req cqe flush error
-    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req cqe flush error" };
+    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req cqe flush error" };
     /// qp error
-    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "qp error" };
+    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "qp error" };
     /// keepalive sent
-    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "keepalive sent" };
+    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "keepalive sent" };
     /// for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)
-    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
+    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
     /// no such QP, not from its peer, or not in RTS, SQD or SQE
-    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
+    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
     /// work request for a QP of another client
-    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "work request for a QP of another client" };
+    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "work request for a QP of another client" };
     /// rp cnp handled
-    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rp cnp handled" };
+    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rp cnp handled" };
     /// for no QP, or congestion control is off
-    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no QP, or congestion control is off" };
+    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no QP, or congestion control is off" };
     /// req received
-    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req received" };
+    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req received" };
     /// req sent
-    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req sent" };
+    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req sent" };
     /// rep received
-    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep received" };
+    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep received" };
     /// rep sent
-    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep sent" };
+    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep sent" };
     /// rtu received
-    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu received" };
+    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu received" };
     /// rtu sent
-    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu sent" };
+    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu sent" };
     /// mra received
-    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra received" };
+    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra received" };
     /// mra sent
-    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra sent" };
+    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra sent" };
     /// rej received
-    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej received" };
+    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej received" };
     /// rej sent
-    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej sent" };
+    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej sent" };
     /// dreq received
-    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq received" };
+    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq received" };
     /// dreq sent
-    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq sent" };
+    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq sent" };
     /// drep received
-    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep received" };
+    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep received" };
     /// drep sent
-    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep sent" };
+    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep sent" };
     /// duplicate req
-    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate req" };
+    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate req" };
     /// req timeout
-    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req timeout" };
+    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req timeout" };
     /// rep timeout
-    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep timeout" };
+    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep timeout" };
     /// dreq timeout
-    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq timeout" };
+    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq timeout" };
     /// reported to the client; opened - closed = live connections
-    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reported to the client; opened - closed = live connections" };
+    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reported to the client; opened - closed = live connections" };
     /// connection closed
-    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "connection closed" };
+    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "connection closed" };
     /// not a valid communication management datagram
-    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "not a valid communication management datagram" };
+    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "not a valid communication management datagram" };
     /// received faster than it could be answered; the peer retransmits it
-    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
+    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
     /// for no connection, or not expected in its state
-    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no connection, or not expected in its state" };
+    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no connection, or not expected in its state" };
     /// no ARP reply for the address that a client connects to: no REQ sent
-    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
+    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
     /// REQ: its address has reached its limit of connections
-    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its address has reached its limit of connections" };
+    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its address has reached its limit of connections" };
     /// REQ: the limit of half-open connections is reached
-    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
+    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
     /// REQ: the limit of half-open connections with its address is reached
-    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
+    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
     /// REQ without a token, and no entry is for its address
-    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ without a token, and no entry is for its address" };
+    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ without a token, and no entry is for its address" };
     /// REQ with a token that no valid entry has for its address
-    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
+    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
     /// REQ: its entry has all its connections
-    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its entry has all its connections" };
+    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its entry has all its connections" };
     /// a connection is closed because its entry was revoked, or its time is over
-    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
+    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
     /// regions granted
-    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions granted" };
+    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions granted" };
     /// regions refused
-    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions refused" };
+    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions refused" };
     /// call started
-    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call started" };
+    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call started" };
     /// call finished
-    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call finished" };
+    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call finished" };
     /// call failed
-    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call failed" };
+    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call failed" };
     /// one of call_failed: its caller cancelled it
-    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "one of call_failed: its caller cancelled it" };
+    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "one of call_failed: its caller cancelled it" };
     /// message malformed
-    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "message malformed" };
+    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "message malformed" };
     /// start while a call runs, or before set-up
-    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "start while a call runs, or before set-up" };
+    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "start while a call runs, or before set-up" };
     /// beats of memory in which the device's ECC has corrected a flipped bit
-    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
+    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
     /// beats read, and writes, that memory answered with SLVERR
-    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
+    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
     /// taken into the store
-    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "taken into the store" };
+    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "taken into the store" };
     /// tx message
-    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx message" };
+    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx message" };
     /// empty, or longer than a message can be
-    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "empty, or longer than a message can be" };
+    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "empty, or longer than a message can be" };
     /// the store was full
-    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the store was full" };
+    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the store was full" };
     /// IPbus: from an address outside of the source filter
-    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: from an address outside of the source filter" };
+    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: from an address outside of the source filter" };
     /// IPbus: without authorisation, faster than such packets are taken
-    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
+    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
     /// IPbus: no IPbus 2.0 packet
-    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
+    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
     /// IPbus: a control packet that is not the next one: executed before, or one before it is missing
-    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
+    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
     /// IPbus: every context belongs to an authorised client
-    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
+    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
     /// IPbus: a response was sent once more
-    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a response was sent once more" };
+    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a response was sent once more" };
     /// IPbus: there is no such response, or it was resent too often without authorisation
-    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
+    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
     /// IPbus: an access that is not public, without authorisation; or to what only the local bus may access
-    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
+    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
     /// IPbus: there is no such register, or its owner did not answer
-    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
+    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
     /// login
-    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "login" };
+    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "login" };
     /// with a wrong token
-    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a wrong token" };
+    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a wrong token" };
     /// with the token, but every context belongs to an authorised client that is in use
-    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
+    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
     /// an authorised client was silent for too long
-    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an authorised client was silent for too long" };
+    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an authorised client was silent for too long" };
     /// mDNS: a query for a record of this device that it does not know yet
-    pub const SERVICE_MDNS_QUERY: Register = Register { name: "service_mdns_query", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query for a record of this device that it does not know yet" };
+    pub const SERVICE_MDNS_QUERY: Register = Register { name: "service_mdns_query", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query for a record of this device that it does not know yet" };
     /// mDNS: an announcement, an answer or a goodbye was sent
-    pub const SERVICE_MDNS_SENT: Register = Register { name: "service_mdns_sent", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: an announcement, an answer or a goodbye was sent" };
+    pub const SERVICE_MDNS_SENT: Register = Register { name: "service_mdns_sent", offset: 0x66c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: an announcement, an answer or a goodbye was sent" };
     /// mDNS: ignored: no query, or not from port 5353 of a host of this network
-    pub const SERVICE_MDNS_OTHER: Register = Register { name: "service_mdns_other", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: ignored: no query, or not from port 5353 of a host of this network" };
+    pub const SERVICE_MDNS_OTHER: Register = Register { name: "service_mdns_other", offset: 0x670, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: ignored: no query, or not from port 5353 of a host of this network" };
     /// mDNS: a query was dropped because another one was being read
-    pub const SERVICE_MDNS_BUSY: Register = Register { name: "service_mdns_busy", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query was dropped because another one was being read" };
+    pub const SERVICE_MDNS_BUSY: Register = Register { name: "service_mdns_busy", offset: 0x674, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query was dropped because another one was being read" };
     /// mDNS: a query that is not well formed
-    pub const SERVICE_DROP_MDNS: Register = Register { name: "service_drop_mdns", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query that is not well formed" };
+    pub const SERVICE_DROP_MDNS: Register = Register { name: "service_drop_mdns", offset: 0x678, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query that is not well formed" };
     /// LLDP: a frame was sent
-    pub const SERVICE_LLDP_SENT: Register = Register { name: "service_lldp_sent", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "LLDP: a frame was sent" };
+    pub const SERVICE_LLDP_SENT: Register = Register { name: "service_lldp_sent", offset: 0x67c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "LLDP: a frame was sent" };
     /// ICMP: destination unreachable
-    pub const SERVICE_UNREACHABLE_SENT: Register = Register { name: "service_unreachable_sent", offset: 0x66c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: destination unreachable" };
+    pub const SERVICE_UNREACHABLE_SENT: Register = Register { name: "service_unreachable_sent", offset: 0x680, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: destination unreachable" };
     /// ICMP: was not sent: too many in a short time
-    pub const SERVICE_UNREACHABLE_LIMITED: Register = Register { name: "service_unreachable_limited", offset: 0x670, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: was not sent: too many in a short time" };
+    pub const SERVICE_UNREACHABLE_LIMITED: Register = Register { name: "service_unreachable_limited", offset: 0x684, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: was not sent: too many in a short time" };
     /// another host had, or wanted, the address in use or the one that was probed (RFC 5227)
-    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x674, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
+    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x688, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
     /// an address in use was announced once more because of that
-    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x678, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
+    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x68c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
     /// an address in use was given up: all connections were closed
-    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x67c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
+    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x690, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
     /// DHCP: an ACK, of a new lease or of a renewal
-    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x680, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
+    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x694, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
     /// DHCP: a lease has ended without a release
-    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x684, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
+    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x698, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
     /// DHCP: a NAK
-    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x688, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
+    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x69c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
     /// DHCP: an answer that is not well formed, or lacks an option that it must have
-    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x68c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
+    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x6a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
     /// DHCP: not for the current transaction, too many, or of no use in this state
-    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x690, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
+    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x6a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
 }
 
 /// Management port.
