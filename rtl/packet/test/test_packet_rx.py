@@ -294,7 +294,7 @@ def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
         "drop_runt": [
             roce[:-1], roce[:61], frames.ping6(b"")[:61], frames.udp6(b"")[:60], changed(frames.ping6(b""), 19, 7),
             frames.roce6(b"", 0x0A, extension=b"")[:-4], frames.solicitation()[:70], frames.router_advertisement()[:68],
-            frames.tcp6(b"abcd" * 40)[:-1], changed(frames.roce6(b""), 19, 200), changed(nd, 18, 3),
+            frames.tcp6(b"abcd" * 40)[:-1], changed(nd, 18, 3), changed(frames.tcp6(b""), 19, 200),
         ],
         "drop_not_ours": [
             frames.roce6(b"abc", dst="2001:db8::a:b:d"), frames.ping6(b"abc", dst="fe80::1"), frames.ping6(b"a", dst="::"),
