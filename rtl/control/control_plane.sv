@@ -30,6 +30,7 @@ module control_plane
     parameter bit              TRACE = 1'b1,          // there is a trace of frames
     parameter bit              STORE = 1'b0,          // there is a store of images
     parameter bit              HISTOGRAMS = 1'b1,     // there are histograms of calls
+    parameter bit              IPV6 = 1'b1,           // the device can have IPv6 addresses
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -285,6 +286,18 @@ module control_plane
     facts.ADDRESS_STATE.dhcp.next    = address_status.dhcp;
     facts.LEASE_LEFT.value.next      = address_status.lease_left;
     facts.DHCP_SERVER.value.next     = address_status.server;
+    facts.IPV6_STATE.origin.next     = address_status.ipv6.origin;
+    facts.IPV6_STATE.state.next      = address_status.ipv6.state;
+    facts.IPV6_STATE.has_local.next  = address_status.ipv6.has_local;
+    facts.IPV6_STATE.deprecated.next = address_status.ipv6.deprecated;
+    facts.IPV6_STATE.on_link.next    = local_addr.on_link;
+    facts.IPV6_STATE.built.next      = IPV6;
+    facts.IPV6_VALID_LEFT.value.next = address_status.ipv6.valid_left;
+    facts.IPV6_PREFERRED_LEFT.value.next = address_status.ipv6.preferred_left;
+    {facts.IPV6_GLOBAL_0.value.next, facts.IPV6_GLOBAL_1.value.next, facts.IPV6_GLOBAL_2.value.next,
+     facts.IPV6_GLOBAL_3.value.next} = local_addr.global_;
+    {facts.IPV6_ROUTER_HI.value.next, facts.IPV6_ROUTER_LO.value.next} = local_addr.router[63:0];
+    facts.IPV6_ROUTER_LEFT.value.next = address_status.ipv6.router_left;
     facts.COUNTERS.rd_ack          = counter_read_done;
     facts.COUNTERS.rd_data         = count;
     facts.COUNTERS.wr_ack          = counter_written_q;
@@ -301,6 +314,12 @@ module control_plane
           ip: settings.IP.value.value,
           prefix_length: settings.PREFIX_LEN.value.value,
           gateway: settings.GATEWAY.value.value
+      },
+      ipv6: '{
+          on: settings.IPV6_MODE.on.value,
+          autonomous: settings.IPV6_MODE.autonomous.value,
+          fixed: {settings.IPV6_FIXED_0.value.value, settings.IPV6_FIXED_1.value.value, settings.IPV6_FIXED_2.value.value,
+                  settings.IPV6_FIXED_3.value.value}
       },
       seed: settings.RANDOM_SEED.value.value
   };

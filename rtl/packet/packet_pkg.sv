@@ -318,11 +318,18 @@ package packet_pkg;
     return is_link_local(ip) ? own.link_local : own.global_;
   endfunction
 
-  // An ARP request about `ip` itself (RFC 5227): a probe, without sender, or an announcement.
+  // An ARP request about `ip` itself (RFC 5227): a probe, without sender, or an announcement. IPv6: a solicitation for duplicate address
+  // detection (RFC 4862, 5.4), or an unsolicited advertisement (RFC 4861, 7.2.6); with ALL_ROUTERS a router solicitation.
   typedef struct packed {
-    logic       probe;
-    ipv4_addr_t ip;
+    logic     probe;
+    ip_addr_t ip;
   } arp_claim_t;
+
+  // The IPv6 address for which the device probes: whoever else has it or probes for it is a conflict (RFC 4862, 5.4.3).
+  typedef struct packed {
+    logic     valid;
+    ip_addr_t ip;
+  } nd_watch_t;
 
   // The address for which ARP frames of other hosts are a conflict (RFC 5227, 2.1.1, 2.4).
   typedef struct packed {
@@ -371,7 +378,7 @@ package packet_pkg;
     logic drop_icmp;              // checksum, or any other type
     logic drop_icmp_rate;         // an echo request, after earlier ones had stalled other frames for too long
     logic drop_arp;               // malformed
-    logic drop_arp_overflow;      // arrived faster than ARP frames can be processed
+    logic drop_arp_overflow;      // ARP or neighbour discovery: arrived faster than it can be processed
     logic drop_icrc;
     logic drop_roce_opcode;       // unknown opcode: the length of its headers is not known
     logic drop_icmp_unreachable;  // ICMP destination unreachable: has no effect

@@ -9,9 +9,9 @@
 // packet_tx), so that nothing in between knows of a VLAN.
 //
 // One beat a cycle each way. `frame` and `payload` follow one cycle after those of packet_rx. When `frame` or `payload` stalls, all later
-// frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames never
-// stall other frames: they have a queue of their own, and are dropped when it is full. The services and the ports of kernels take or drop
-// as well. Echo requests may stall other frames for a small share of the time (hold_budget); beyond that they are dropped.
+// frames wait in the receive stores, also those of other classes; when `tx` stalls, echo requests wait there as well. ARP frames and those of
+// neighbour discovery never stall other frames: they have a queue of their own, and are dropped when it is full. The services and the ports of
+// kernels take or drop as well. Echo requests may stall other frames for a small share of the time (hold_budget); beyond that they are dropped.
 module packet_plane
   import packet_pkg::*;
   import frame_pkg::*;
@@ -37,7 +37,7 @@ module packet_plane
     stream_if.source       frame,                    // frame_rx_t of CLASS_ROCE
     axis_if.source         payload,
     input  service_ports_t service_ports,
-    stream_if.source       service_frame,            // frame_rx_t of CLASS_UDP to one of these ports, from one host
+    stream_if.source       service_frame,            // frame_rx_t of CLASS_UDP to one of these ports, from one host; CLASS_RA
     axis_if.source         service_payload,
     input  logic [DATAGRAM_PORTS-1:0][15:0] datagram_ports,   // 0: none
     stream_if.source       datagram_frame,           // frame_rx_t of CLASS_UDP in IPv4 to one of these and to no service, from one host
@@ -49,6 +49,8 @@ module packet_plane
     stream_if.sink         arp_claim,                // arp_claim_t
     input  arp_watch_t     arp_watch,
     output logic           arp_conflict,             // pulse: another host has the address of arp_watch
+    input  nd_watch_t      nd_watch,
+    output logic           nd_conflict,              // likewise
     output logic           unwanted_valid,           // pulse: a packet was dropped, and its sender may be told
     output unwanted_t      unwanted,
     output packet_events_t events,
@@ -58,7 +60,7 @@ module packet_plane
   typedef enum logic [2:0] {
     TO_ROCE,
     TO_ECHO,
-    TO_ARP,
+    TO_NEIGHBOURS,
     TO_SERVICES,
     TO_DATAGRAMS,
     TO_DROP
@@ -70,8 +72,8 @@ module packet_plane
     unique case (cls)
       CLASS_ROCE: return TO_ROCE;
       CLASS_ICMP: return TO_ECHO;
-      CLASS_ARP:  return TO_ARP;
-      CLASS_UDP:  return TO_SERVICES;
+      CLASS_ARP, CLASS_ND: return TO_NEIGHBOURS;
+      CLASS_UDP, CLASS_RA: return TO_SERVICES;
       default:    return TO_DROP;
     endcase
   endfunction
@@ -80,7 +82,7 @@ module packet_plane
   stream_if #(.T(frame_rx_t)) rx_frame ();
   axis_if #(.DATA_W(DATA_W)) rx_payload ();
   packet_events_t rx_events, tx_events, route_events;
-  logic arp_overflow;
+  logic arp_overflow, nd_malformed;
   logic rx_idle, tx_idle, arp_idle, echo_idle, route_idle;
 
   // ---- the link: what the switch asks for, and the device's VLAN ----
@@ -199,11 +201,12 @@ module packet_plane
   assign dropped = taker[TO_DROP].data;
   assign taker[TO_DROP].ready = 1'b1;
   assign payload_taker[TO_DROP].tready = 1'b1;
-  assign payload_taker[TO_ARP].tready = 1'b1;  // has none
+  assign payload_taker[TO_NEIGHBOURS].tready = 1'b1;  // has none
 
   always_comb begin
     route_events = '0;
     route_events.drop_arp_overflow = arp_overflow;
+    route_events.drop_nd = nd_malformed;
     if (taker[TO_DROP].valid)
       unique case (dropped.frame.cls)
         CLASS_ICMP: begin
@@ -214,7 +217,6 @@ module packet_plane
         CLASS_TCP:   route_events.drop_tcp = 1'b1;
         CLASS_IP:    route_events.drop_ip_protocol = 1'b1;
         CLASS_IPV6:  route_events.drop_ipv6 = 1'b1;
-        CLASS_ND, CLASS_RA: route_events.drop_nd = 1'b1;
         CLASS_VLAN:  route_events.drop_vlan = 1'b1;
         CLASS_GROUP: route_events.drop_group = 1'b1;
         CLASS_OTHER: route_events.drop_ethertype = 1'b1;
@@ -261,22 +263,23 @@ module packet_plane
   stream_if #(.T(frame_rx_t)) echo_rx ();
 
   routed_t arp_frame, echo_frame;
-  assign arp_frame = taker[TO_ARP].data;
-  assign arp_rx.valid = taker[TO_ARP].valid;
+  assign arp_frame = taker[TO_NEIGHBOURS].data;
+  assign arp_rx.valid = taker[TO_NEIGHBOURS].valid;
   assign arp_rx.data = arp_frame.frame;
-  assign taker[TO_ARP].ready = arp_rx.ready;
+  assign taker[TO_NEIGHBOURS].ready = arp_rx.ready;
   assign echo_frame = taker[TO_ECHO].data;
   assign echo_rx.valid = taker[TO_ECHO].valid;
   assign echo_rx.data = echo_frame.frame;
   assign taker[TO_ECHO].ready = echo_rx.ready;
 
-  arp #(
+  neighbours #(
       .REQUEST_CYCLES(longint'(CLOCK_HZ) / 20),
-      .EXPIRY_CYCLES(longint'(CLOCK_HZ) * 300)
+      .EXPIRY_CYCLES(longint'(CLOCK_HZ) * 300),
+      .IPV6(IPV6)
   ) resolver (
       .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer),
-      .claim(arp_claim), .watch(arp_watch), .conflict(arp_conflict),
-      .drop_overflow(arp_overflow), .idle(arp_idle)
+      .claim(arp_claim), .watch(arp_watch), .nd_watch, .conflict(arp_conflict), .nd_conflict,
+      .drop_overflow(arp_overflow), .drop_malformed(nd_malformed), .idle(arp_idle)
   );
 
   assign send_payload[ARP].tvalid = 1'b0;

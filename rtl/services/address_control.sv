@@ -226,7 +226,7 @@ module address_control
   end
 
   assign claim.valid = claim_q;
-  assign claim.data  = '{probe: claim_probe_q, ip: watch.ip};
+  assign claim.data  = '{probe: claim_probe_q, ip: ip_mapped(watch.ip)};
   assign watch       = '{valid: probing || has, probing: probing, ip: probing ? candidate_q : address_q.ip};
   assign withdrawal = '{close: has && state_q inside {ADDRESS_LEAVE, ADDRESS_ABANDON}, abandon: has && state_q == ADDRESS_ABANDON, ipv6: 1'b0};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The device's IPv4 address: settings, status, and what passes between the DHCP client and the address control.
+// The device's addresses: settings, status, and what passes between those who get them and those who keep them.
 package address_pkg;
   import packet_pkg::*;
 
@@ -29,11 +29,64 @@ package address_pkg;
     ipv4_addr_t gateway;                             // 0: none
   } address_t;
 
+  // ---- IPv6 ----
+  typedef logic [31:0] seconds32_t;                  // all ones: for ever
+
+  typedef struct packed {
+    logic     on;                                    // the device has a link-local address
+    logic     autonomous;                            // and what routers offer
+    ip_addr_t fixed;                                 // the static global address; 0: none
+  } ipv6_settings_t;
+
+  // Where the global address has come from.
+  typedef enum logic [1:0] {
+    IPV6_NONE,
+    IPV6_STATIC,
+    IPV6_ROUTER
+  } ipv6_origin_e;
+
+  typedef enum logic [2:0] {
+    IPV6_REST,                                       // as ADDRESS_REST and so on
+    IPV6_WAIT,
+    IPV6_PROBE,
+    IPV6_PAUSE,
+    IPV6_LEAVE,
+    IPV6_ABANDON
+  } ipv6_state_e;
+
+  typedef struct packed {
+    logic         has_local;                         // the link-local address is in use
+    ipv6_origin_e origin;
+    ipv6_state_e  state;
+    logic         deprecated;                        // the global address should get no new connections (RFC 4862, 5.5.4)
+    seconds32_t   valid_left;
+    seconds32_t   preferred_left;
+    logic [15:0]  router_left;
+  } ipv6_status_t;
+
+  // A prefix that a router offers: addresses of it are on this link, seconds that an address of it is valid, and preferred.
+  typedef struct packed {
+    logic [63:0] prefix;
+    logic        on_link;
+    seconds32_t  valid;
+    seconds32_t  preferred;
+  } prefix_t;
+
+  // What a router has said of itself, and of one prefix.
+  typedef struct packed {
+    logic [63:0] router;                             // interface identifier
+    logic [15:0] lifetime;                           // seconds; 0: it is no router
+    logic        has_prefix;
+    logic        current;                            // the prefix is the one in use
+    prefix_t     prefix;
+  } advertisement_t;
+
   typedef struct packed {
     address_mode_e mode;
     logic          renew;                            // pulse: renew the lease now; begin again after a release
     logic          give_up;                          // pulse: release the lease
     address_t      fixed;                            // of the modes with a static address
+    ipv6_settings_t ipv6;
     logic [31:0]   seed;                             // of the random times and transaction ids; read in reset
   } address_settings_t;
 
@@ -64,6 +117,7 @@ package address_pkg;
     dhcp_state_e     dhcp;
     logic [23:0]     lease_left;                     // seconds; all ones: for ever
     ipv4_addr_t      server;                         // of the lease, or of the last one
+    ipv6_status_t    ipv6;
   } address_status_t;
 
   // What the DHCP client has got. Valid from the ACK until the lease ends.
@@ -82,6 +136,10 @@ package address_pkg;
     logic nak;                     // DHCP: a NAK
     logic drop_malformed;          // DHCP: an answer that is not well formed, or lacks an option that it must have
     logic drop_unexpected;         // DHCP: not for the current transaction, too many, or of no use in this state
+    logic ipv6_conflict;           // IPv6: another host had the address that was probed (RFC 4862)
+    logic ipv6_lost;               // IPv6: the global address in use was given up: all IPv6 connections were closed
+    logic router_heard;            // IPv6: a router advertisement
+    logic drop_router;             // IPv6: a router advertisement that is not well formed
   } address_events_t;
 
   // What the connections are told when the address goes.

@@ -19,7 +19,7 @@ module service_receive
     input  logic           clk,
     input  logic           rst,
     input  service_ports_t ports,
-    stream_if.sink         frame,          // frame_rx_t of CLASS_UDP to one of the ports, from one host; always accepted
+    stream_if.sink         frame,          // frame_rx_t of CLASS_UDP to one of the ports, from one host, or CLASS_RA; always accepted
     axis_if.sink           payload,
     output logic           offered_valid,
     output service_rx_t    offered,
@@ -55,7 +55,7 @@ module service_receive
   service_e service;
   always_comb begin
     service = SERVICE_IPBUS;
-    for (int unsigned i = 1; i < SERVICES; i++) if (udp.dst_port == ports[i]) service = service_e'(i);
+    for (int unsigned i = 1; i < 32'(SERVICE_ROUTER); i++) if (udp.dst_port == ports[i]) service = service_e'(i);
   end
 
   always_ff @(posedge clk) begin
@@ -67,6 +67,9 @@ module service_receive
         port: udp.src_port,
         length: message_length_t'(from.payload_length)
     };
+    if (from.cls == CLASS_RA)
+      seen_q <= router_record(from.headers.l3.src[63:0], from.headers.l4.icmp.echo.sequence_number,
+                               message_length_t'(from.payload_length));
     seen_first_q <= from.headers.l4.udp.first;
     seen_fits_q  <= from.payload_length != '0 && from.payload_length <= 16'(MESSAGE_BYTES);
     seen_empty_q <= from.payload_length == '0;

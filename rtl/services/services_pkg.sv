@@ -14,9 +14,10 @@ package services_pkg;
   typedef enum logic [1:0] {
     SERVICE_IPBUS,
     SERVICE_DHCP,
-    SERVICE_MDNS
+    SERVICE_MDNS,
+    SERVICE_ROUTER                // router advertisements: not over UDP
   } service_e;
-  localparam int unsigned SERVICES = 3;
+  localparam int unsigned SERVICES = 4;
   typedef logic [SERVICES-1:0][15:0] service_ports_t;  // 0: this service does not listen
 
   // Received. The words of the message follow on the stream of words, in the same order.
@@ -27,6 +28,16 @@ package services_pkg;
     logic [15:0]     port;       // of the sender
     message_length_t length;     // 1 to MESSAGE_BYTES
   } service_rx_t;
+
+  // A router advertisement has the interface identifier of its sender in place of `mac` and `ip`, for nobody answers, and the router lifetime
+  // in place of `port`.
+  function automatic service_rx_t router_record(logic [63:0] id, logic [15:0] lifetime, message_length_t length);
+    return '{service: SERVICE_ROUTER, mac: 48'(id[63:32]), ip: id[31:0], port: lifetime, length: length};
+  endfunction
+
+  function automatic logic [63:0] router_of(service_rx_t message);
+    return {message.mac[31:0], message.ip};
+  endfunction
 
   // Of the packets that are sent: may pass routers, or must not, as mDNS wants it (RFC 6762, 11).
   localparam logic [7:0] TTL_ROUTED = 8'd64;

@@ -6,7 +6,7 @@
 //   service_receive ── service_steer ┬ ipbus ─────────── service_merge ── service_send
 //          │ who may                 │   └ cci_guard ── register bus
 //   ipbus_admission                  ├ address_service ┤
-//                                    │     └ the device's IPv4 address
+//                                    │     └ the device's addresses
 //                                    └ mdns_responder ─┤     └─── tx
 //                      dropped packets ─ unreachable ──┘ lldp_sender ─┘
 //
@@ -27,7 +27,8 @@ module services_plane
     parameter int unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned CONTEXTS = 4,        // IPbus clients at once
     parameter int unsigned BUFFERS = 2,         // responses kept for each
-    parameter bit          DISCOVERY = 1'b1     // mDNS and LLDP; else mdns_no_responder
+    parameter bit          DISCOVERY = 1'b1,    // mDNS and LLDP; else mdns_no_responder
+    parameter bit          IPV6 = 1'b1          // the device has IPv6 addresses; all services are over IPv4
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -43,7 +44,7 @@ module services_plane
     input  unwanted_t       unwanted,
     input  cci_settings_t   settings,
     output service_ports_t  ports,              // where the services listen
-    stream_if.sink          frame,              // frame_rx_t of CLASS_UDP to one of these
+    stream_if.sink          frame,              // frame_rx_t of CLASS_UDP to one of these, or of CLASS_RA
     axis_if.sink            payload,
     stream_if.source        tx,                 // frame_tx_t
     axis_if.source          tx_payload,
@@ -51,6 +52,8 @@ module services_plane
     stream_if.source        claim,              // arp_claim_t: probes and announcements
     output arp_watch_t      watch,
     input  logic            conflict,
+    output nd_watch_t       nd_watch,
+    input  logic            nd_conflict,
     output withdrawal_t     withdrawal,         // of the address: what uses it is closed
     input  logic            closed,
     input  logic            abandoned,
@@ -62,9 +65,10 @@ module services_plane
   assign ports[SERVICE_IPBUS] = settings.port;
   assign ports[SERVICE_DHCP]  = local_addr.dhcp ? UDP_PORT_DHCP : '0;
   assign ports[SERVICE_MDNS]  = local_addr.mdns ? MDNS_PORT : '0;
+  assign ports[SERVICE_ROUTER] = '0;
 
   logic            offered_valid, admitted, favoured, seen_authorised;
-  logic            ipbus_admitted, ipbus_favoured, dhcp_admitted, mdns_admitted;
+  logic            ipbus_admitted, ipbus_favoured, dhcp_admitted, mdns_admitted, router_admitted;
   logic            tick, address_idle, mdns_idle, icmp_idle;
   local_addr_t     addressed;
   service_e        judged_q;
@@ -77,8 +81,8 @@ module services_plane
   stream_if #(.T(service_word_t)) words ();
   stream_if #(.T(service_rx_t)) taken[SERVICES] ();
   stream_if #(.T(service_word_t)) taken_words[SERVICES] ();
-  localparam int unsigned ANSWERS = SERVICES + 1;
-  localparam int unsigned UNREACHABLE = SERVICES;
+  localparam int unsigned ANSWERS = SERVICES;
+  localparam service_e UNREACHABLE = SERVICE_ROUTER;   // in its place: a router gets no answer
   stream_if #(.T(service_tx_t)) answer[ANSWERS] ();
   stream_if #(.T(service_word_t)) answer_words[ANSWERS] ();
   stream_if #(.T(service_tx_t)) response ();
@@ -99,18 +103,21 @@ module services_plane
     unique case (judged_q)
       SERVICE_DHCP: {admitted, favoured} = {dhcp_admitted, 1'b1};
       SERVICE_MDNS: {admitted, favoured} = {mdns_admitted, 1'b0};
+      SERVICE_ROUTER: {admitted, favoured} = {router_admitted, 1'b0};
       default:      {admitted, favoured} = {ipbus_admitted, ipbus_favoured};
     endcase
 
   service_steer steer (.clk, .rst, .message, .words, .to(taken), .to_words(taken_words));
   service_merge #(.N(ANSWERS)) merge (.clk, .rst, .from(answer), .from_words(answer_words), .message(response), .words(response_words));
 
-  address_service #(.CLOCK_HZ(CLOCK_HZ)) addresses (
+  logic leaving;
+  address_service #(.CLOCK_HZ(CLOCK_HZ), .IPV6(IPV6)) addresses (
       .clk, .rst, .now, .enable, .mac, .settings(address_settings), .local_addr(addressed), .status(address_status), .tick,
       .offered_valid(offered_valid && offered.service == SERVICE_DHCP), .offered_first, .admitted(dhcp_admitted),
       .message(taken[SERVICE_DHCP]), .words(taken_words[SERVICE_DHCP]),
       .response(answer[SERVICE_DHCP]), .response_words(answer_words[SERVICE_DHCP]),
-      .claim, .watch, .conflict, .withdrawal, .closed, .abandoned, .events(address_events), .idle(address_idle)
+      .admitted_router(router_admitted), .router_message(taken[SERVICE_ROUTER]), .router_words(taken_words[SERVICE_ROUTER]),
+      .claim, .watch, .conflict, .nd_watch, .nd_conflict, .withdrawal, .leaving, .closed, .abandoned, .events(address_events), .idle(address_idle)
   );
 
   always_comb begin
@@ -120,7 +127,7 @@ module services_plane
 
   if (DISCOVERY) begin : g_mdns
     mdns_responder responder (
-        .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving(withdrawal.close), .port(discovery.port),
+        .clk, .rst, .tick, .enable(discovery.mdns), .local_addr, .leaving, .port(discovery.port),
         .offered_valid(offered_valid && offered.service == SERVICE_MDNS), .offered, .offered_first, .admitted(mdns_admitted),
         .message(taken[SERVICE_MDNS]), .words(taken_words[SERVICE_MDNS]),
         .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
@@ -131,7 +138,7 @@ module services_plane
         .response(answer[SERVICE_MDNS]), .response_words(answer_words[SERVICE_MDNS]), .events(mdns_events), .idle(mdns_idle)
     );
     logic unused_ok;
-    assign unused_ok = &{1'b0, discovery};
+    assign unused_ok = &{1'b0, discovery, leaving};
   end
 
   unreachable icmp (

@@ -133,6 +133,7 @@ module nacelle_shell
       .TRACE     (TRACE_ROWS != 0),
       .STORE     (IMAGE_SLOTS != 0),
       .HISTOGRAMS(HISTOGRAMS),
+      .IPV6      (IPV6),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -286,7 +287,8 @@ module nacelle_shell
   stream_if #(.T(arp_answer_t)) arp_answer ();
   stream_if #(.T(arp_claim_t)) arp_claim ();
   arp_watch_t arp_watch;
-  logic arp_conflict;
+  logic arp_conflict, nd_conflict;
+  nd_watch_t nd_watch;
   ipv4_addr_t register_client;
   logic packet_idle, services_idle, datagrams_idle, roce_idle, rpc_idle;
 
@@ -321,6 +323,8 @@ module nacelle_shell
       .arp_claim,
       .arp_watch,
       .arp_conflict,
+      .nd_watch,
+      .nd_conflict,
       .unwanted_valid,
       .unwanted,
       .events(packet_events),
@@ -330,7 +334,8 @@ module nacelle_shell
   services_plane #(
       .DATA_W   (DATA_W),
       .CLOCK_HZ (CLOCK_HZ),
-      .DISCOVERY(DISCOVERY)
+      .DISCOVERY(DISCOVERY),
+      .IPV6     (IPV6)
   ) services (
       .clk,
       .rst(plane_rst_q),
@@ -354,6 +359,8 @@ module nacelle_shell
       .claim(arp_claim),
       .watch(arp_watch),
       .conflict(arp_conflict),
+      .nd_watch,
+      .nd_conflict,
       .withdrawal,
       .closed(connections_closed),
       .abandoned(connections_abandoned),

@@ -127,6 +127,37 @@
 #define NACELLE_DEVICE_DSCP_CNP_MASK 0x00003f00u
 #define NACELLE_DEVICE_DSCP_OF_CALLER_SHIFT 16 /* A connection that a peer opens has the traffic class that its REQ names, and not that of `roce`. */
 #define NACELLE_DEVICE_DSCP_OF_CALLER_MASK 0x00010000u
+#define NACELLE_DEVICE_IPV6_MODE 0x170u /* rw: Which IPv6 addresses the device has. Nothing in a device that was built without IPv6. */
+#define NACELLE_DEVICE_IPV6_MODE_ON_SHIFT 0 /* The device has a link-local address, and the static one of IPV6_FIXED if that is set. In use at once: connections are closed if addresses go. */
+#define NACELLE_DEVICE_IPV6_MODE_ON_MASK 0x00000001u
+#define NACELLE_DEVICE_IPV6_MODE_AUTONOMOUS_SHIFT 1 /* Without a static address, it takes one of the first prefix that a router offers; and the first router, in any case. */
+#define NACELLE_DEVICE_IPV6_MODE_AUTONOMOUS_MASK 0x00000002u
+#define NACELLE_DEVICE_IPV6_STATE 0x174u /* r: State of the IPv6 addresses. */
+#define NACELLE_DEVICE_IPV6_STATE_ORIGIN_SHIFT 0 /* Where the global address has come from: 0 there is none, 1 static, 2 a router's prefix. */
+#define NACELLE_DEVICE_IPV6_STATE_ORIGIN_MASK 0x00000003u
+#define NACELLE_DEVICE_IPV6_STATE_STATE_SHIFT 4 /* What is done: 0 nothing, 1 before the probe of an address, 2 probing, 3 pause after a conflict, 4 IPv6 connections are being closed, 5 the rest of them is dropped. */
+#define NACELLE_DEVICE_IPV6_STATE_STATE_MASK 0x00000070u
+#define NACELLE_DEVICE_IPV6_STATE_HAS_LOCAL_SHIFT 8 /* The link-local address, which follows from the MAC address, is in use. */
+#define NACELLE_DEVICE_IPV6_STATE_HAS_LOCAL_MASK 0x00000100u
+#define NACELLE_DEVICE_IPV6_STATE_DEPRECATED_SHIFT 9 /* The preferred lifetime of the global address is over. */
+#define NACELLE_DEVICE_IPV6_STATE_DEPRECATED_MASK 0x00000200u
+#define NACELLE_DEVICE_IPV6_STATE_ON_LINK_SHIFT 10 /* Other addresses of the global address' prefix are on the same link. */
+#define NACELLE_DEVICE_IPV6_STATE_ON_LINK_MASK 0x00000400u
+#define NACELLE_DEVICE_IPV6_STATE_BUILT_SHIFT 31 /* The device was built with IPv6. */
+#define NACELLE_DEVICE_IPV6_STATE_BUILT_MASK 0x80000000u
+#define NACELLE_DEVICE_IPV6_VALID_LEFT 0x178u /* r: Seconds until the global address goes, if it is of a router's prefix; 0xffffffff: it does not. */
+#define NACELLE_DEVICE_IPV6_PREFERRED_LEFT 0x17cu /* r: Seconds until it should get no new connections; 0xffffffff: for ever. */
+#define NACELLE_DEVICE_IPV6_FIXED_0 0x180u /* w: Static global IPv6 address, bits 127 to 96: 2001:db8::1 is 0x20010db8, 0, 0, 1. All 0: none. */
+#define NACELLE_DEVICE_IPV6_FIXED_1 0x184u /* w: Likewise, bits 95 to 64. */
+#define NACELLE_DEVICE_IPV6_FIXED_2 0x188u /* w: Likewise, bits 63 to 32. */
+#define NACELLE_DEVICE_IPV6_FIXED_3 0x18cu /* w: Likewise, bits 31 to 0. */
+#define NACELLE_DEVICE_IPV6_GLOBAL_0 0x190u /* r: Global IPv6 address in use, bits 127 to 96; its prefix has 64 bits. All 0: none. */
+#define NACELLE_DEVICE_IPV6_GLOBAL_1 0x194u /* r: Likewise, bits 95 to 64. */
+#define NACELLE_DEVICE_IPV6_GLOBAL_2 0x198u /* r: Likewise, bits 63 to 32. */
+#define NACELLE_DEVICE_IPV6_GLOBAL_3 0x19cu /* r: Likewise, bits 31 to 0. */
+#define NACELLE_DEVICE_IPV6_ROUTER_HI 0x1a0u /* r: Interface identifier of the router, whose address is link-local, upper half. */
+#define NACELLE_DEVICE_IPV6_ROUTER_LO 0x1a4u /* r: Likewise, lower half. */
+#define NACELLE_DEVICE_IPV6_ROUTER_LEFT 0x1a8u /* r: Seconds until the device forgets the router; 0: there is none. */
 #define NACELLE_DEVICE_DEVICE_ID_LO 0x3e0u /* r: What this device is called, and no other: also its GUID in messages of connection management. Lower half. */
 #define NACELLE_DEVICE_DEVICE_ID_HI 0x3e4u /* r: Likewise, upper half. */
 #define NACELLE_DEVICE_BUILD_REVISION 0x3e8u /* r: First 8 digits of the revision that the RTL was built from; 0: it was not said. */
@@ -163,7 +194,7 @@
 #define NACELLE_DEVICE_PACKET_DROP_ICMP 0x470u /* r: checksum, or any other type */
 #define NACELLE_DEVICE_PACKET_DROP_ICMP_RATE 0x474u /* r: an echo request, after earlier ones had stalled other frames for too long */
 #define NACELLE_DEVICE_PACKET_DROP_ARP 0x478u /* r: malformed */
-#define NACELLE_DEVICE_PACKET_DROP_ARP_OVERFLOW 0x47cu /* r: arrived faster than ARP frames can be processed */
+#define NACELLE_DEVICE_PACKET_DROP_ARP_OVERFLOW 0x47cu /* r: ARP or neighbour discovery: arrived faster than it can be processed */
 #define NACELLE_DEVICE_PACKET_DROP_ICRC 0x480u /* r: drop icrc */
 #define NACELLE_DEVICE_PACKET_DROP_ROCE_OPCODE 0x484u /* r: unknown opcode: the length of its headers is not known */
 #define NACELLE_DEVICE_PACKET_DROP_ICMP_UNREACHABLE 0x488u /* r: ICMP destination unreachable: has no effect */
@@ -302,6 +333,10 @@
 #define NACELLE_DEVICE_ADDRESS_NAK 0x69cu /* r: DHCP: a NAK */
 #define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x6a0u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
 #define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x6a4u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
+#define NACELLE_DEVICE_ADDRESS_IPV6_CONFLICT 0x6a8u /* r: IPv6: another host had the address that was probed (RFC 4862) */
+#define NACELLE_DEVICE_ADDRESS_IPV6_LOST 0x6acu /* r: IPv6: the global address in use was given up: all IPv6 connections were closed */
+#define NACELLE_DEVICE_ADDRESS_ROUTER_HEARD 0x6b0u /* r: IPv6: a router advertisement */
+#define NACELLE_DEVICE_ADDRESS_DROP_ROUTER 0x6b4u /* r: IPv6: a router advertisement that is not well formed */
 
 /* ---- Management port ---- */
 

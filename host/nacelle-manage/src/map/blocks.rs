@@ -96,6 +96,21 @@ pub mod device {
             VLAN,
             ICMP_ERRORS,
             DSCP,
+            IPV6_MODE,
+            IPV6_STATE,
+            IPV6_VALID_LEFT,
+            IPV6_PREFERRED_LEFT,
+            IPV6_FIXED_0,
+            IPV6_FIXED_1,
+            IPV6_FIXED_2,
+            IPV6_FIXED_3,
+            IPV6_GLOBAL_0,
+            IPV6_GLOBAL_1,
+            IPV6_GLOBAL_2,
+            IPV6_GLOBAL_3,
+            IPV6_ROUTER_HI,
+            IPV6_ROUTER_LO,
+            IPV6_ROUTER_LEFT,
             DEVICE_ID_LO,
             DEVICE_ID_HI,
             BUILD_REVISION,
@@ -271,6 +286,10 @@ pub mod device {
             ADDRESS_NAK,
             ADDRESS_DROP_MALFORMED,
             ADDRESS_DROP_UNEXPECTED,
+            ADDRESS_IPV6_CONFLICT,
+            ADDRESS_IPV6_LOST,
+            ADDRESS_ROUTER_HEARD,
+            ADDRESS_DROP_ROUTER,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -463,6 +482,52 @@ pub mod device {
     pub const DSCP_OF_CALLER: Field = Field { name: "of_caller", low: 16, width: 1, doc: "A connection that a peer opens has the traffic class that its REQ names, and not that of `roce`." };
     /// DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart.
     pub const DSCP: Register = Register { name: "DSCP", offset: 0x160, count: None, mode: Mode::ReadWrite, mask: 0x13f3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[DSCP_ROCE, DSCP_CNP, DSCP_OF_CALLER], doc: "DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart." };
+    /// `IPV6_MODE.on`: The device has a link-local address, and the static one of IPV6_FIXED if that is set. In use at once: connections are closed if addresses go.
+    pub const IPV6_MODE_ON: Field = Field { name: "on", low: 0, width: 1, doc: "The device has a link-local address, and the static one of IPV6_FIXED if that is set. In use at once: connections are closed if addresses go." };
+    /// `IPV6_MODE.autonomous`: Without a static address, it takes one of the first prefix that a router offers; and the first router, in any case.
+    pub const IPV6_MODE_AUTONOMOUS: Field = Field { name: "autonomous", low: 1, width: 1, doc: "Without a static address, it takes one of the first prefix that a router offers; and the first router, in any case." };
+    /// Which IPv6 addresses the device has. Nothing in a device that was built without IPv6.
+    pub const IPV6_MODE: Register = Register { name: "IPV6_MODE", offset: 0x170, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[IPV6_MODE_ON, IPV6_MODE_AUTONOMOUS], doc: "Which IPv6 addresses the device has. Nothing in a device that was built without IPv6." };
+    /// `IPV6_STATE.origin`: Where the global address has come from: 0 there is none, 1 static, 2 a router's prefix.
+    pub const IPV6_STATE_ORIGIN: Field = Field { name: "origin", low: 0, width: 2, doc: "Where the global address has come from: 0 there is none, 1 static, 2 a router's prefix." };
+    /// `IPV6_STATE.state`: What is done: 0 nothing, 1 before the probe of an address, 2 probing, 3 pause after a conflict, 4 IPv6 connections are being closed, 5 the rest of them is dropped.
+    pub const IPV6_STATE_STATE: Field = Field { name: "state", low: 4, width: 3, doc: "What is done: 0 nothing, 1 before the probe of an address, 2 probing, 3 pause after a conflict, 4 IPv6 connections are being closed, 5 the rest of them is dropped." };
+    /// `IPV6_STATE.has_local`: The link-local address, which follows from the MAC address, is in use.
+    pub const IPV6_STATE_HAS_LOCAL: Field = Field { name: "has_local", low: 8, width: 1, doc: "The link-local address, which follows from the MAC address, is in use." };
+    /// `IPV6_STATE.deprecated`: The preferred lifetime of the global address is over.
+    pub const IPV6_STATE_DEPRECATED: Field = Field { name: "deprecated", low: 9, width: 1, doc: "The preferred lifetime of the global address is over." };
+    /// `IPV6_STATE.on_link`: Other addresses of the global address' prefix are on the same link.
+    pub const IPV6_STATE_ON_LINK: Field = Field { name: "on_link", low: 10, width: 1, doc: "Other addresses of the global address' prefix are on the same link." };
+    /// `IPV6_STATE.built`: The device was built with IPv6.
+    pub const IPV6_STATE_BUILT: Field = Field { name: "built", low: 31, width: 1, doc: "The device was built with IPv6." };
+    /// State of the IPv6 addresses.
+    pub const IPV6_STATE: Register = Register { name: "IPV6_STATE", offset: 0x174, count: None, mode: Mode::Read, mask: 0x80000773, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[IPV6_STATE_ORIGIN, IPV6_STATE_STATE, IPV6_STATE_HAS_LOCAL, IPV6_STATE_DEPRECATED, IPV6_STATE_ON_LINK, IPV6_STATE_BUILT], doc: "State of the IPv6 addresses." };
+    /// Seconds until the global address goes, if it is of a router's prefix; 0xffffffff: it does not.
+    pub const IPV6_VALID_LEFT: Register = Register { name: "IPV6_VALID_LEFT", offset: 0x178, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Seconds until the global address goes, if it is of a router's prefix; 0xffffffff: it does not." };
+    /// Seconds until it should get no new connections; 0xffffffff: for ever.
+    pub const IPV6_PREFERRED_LEFT: Register = Register { name: "IPV6_PREFERRED_LEFT", offset: 0x17c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Seconds until it should get no new connections; 0xffffffff: for ever." };
+    /// Static global IPv6 address, bits 127 to 96: 2001:db8::1 is 0x20010db8, 0, 0, 1. All 0: none.
+    pub const IPV6_FIXED_0: Register = Register { name: "IPV6_FIXED_0", offset: 0x180, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Static global IPv6 address, bits 127 to 96: 2001:db8::1 is 0x20010db8, 0, 0, 1. All 0: none." };
+    /// Likewise, bits 95 to 64.
+    pub const IPV6_FIXED_1: Register = Register { name: "IPV6_FIXED_1", offset: 0x184, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, bits 95 to 64." };
+    /// Likewise, bits 63 to 32.
+    pub const IPV6_FIXED_2: Register = Register { name: "IPV6_FIXED_2", offset: 0x188, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, bits 63 to 32." };
+    /// Likewise, bits 31 to 0.
+    pub const IPV6_FIXED_3: Register = Register { name: "IPV6_FIXED_3", offset: 0x18c, count: None, mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise, bits 31 to 0." };
+    /// Global IPv6 address in use, bits 127 to 96; its prefix has 64 bits. All 0: none.
+    pub const IPV6_GLOBAL_0: Register = Register { name: "IPV6_GLOBAL_0", offset: 0x190, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Global IPv6 address in use, bits 127 to 96; its prefix has 64 bits. All 0: none." };
+    /// Likewise, bits 95 to 64.
+    pub const IPV6_GLOBAL_1: Register = Register { name: "IPV6_GLOBAL_1", offset: 0x194, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, bits 95 to 64." };
+    /// Likewise, bits 63 to 32.
+    pub const IPV6_GLOBAL_2: Register = Register { name: "IPV6_GLOBAL_2", offset: 0x198, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, bits 63 to 32." };
+    /// Likewise, bits 31 to 0.
+    pub const IPV6_GLOBAL_3: Register = Register { name: "IPV6_GLOBAL_3", offset: 0x19c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, bits 31 to 0." };
+    /// Interface identifier of the router, whose address is link-local, upper half.
+    pub const IPV6_ROUTER_HI: Register = Register { name: "IPV6_ROUTER_HI", offset: 0x1a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Interface identifier of the router, whose address is link-local, upper half." };
+    /// Likewise, lower half.
+    pub const IPV6_ROUTER_LO: Register = Register { name: "IPV6_ROUTER_LO", offset: 0x1a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Likewise, lower half." };
+    /// Seconds until the device forgets the router; 0: there is none.
+    pub const IPV6_ROUTER_LEFT: Register = Register { name: "IPV6_ROUTER_LEFT", offset: 0x1a8, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Seconds until the device forgets the router; 0: there is none." };
     /// What this device is called, and no other: also its GUID in messages of connection management. Lower half.
     pub const DEVICE_ID_LO: Register = Register { name: "DEVICE_ID_LO", offset: 0x3e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "What this device is called, and no other: also its GUID in messages of connection management. Lower half." };
     /// Likewise, upper half.
@@ -535,8 +600,8 @@ pub mod device {
     pub const PACKET_DROP_ICMP_RATE: Register = Register { name: "packet_drop_icmp_rate", offset: 0x474, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an echo request, after earlier ones had stalled other frames for too long" };
     /// malformed
     pub const PACKET_DROP_ARP: Register = Register { name: "packet_drop_arp", offset: 0x478, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "malformed" };
-    /// arrived faster than ARP frames can be processed
-    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "arrived faster than ARP frames can be processed" };
+    /// ARP or neighbour discovery: arrived faster than it can be processed
+    pub const PACKET_DROP_ARP_OVERFLOW: Register = Register { name: "packet_drop_arp_overflow", offset: 0x47c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ARP or neighbour discovery: arrived faster than it can be processed" };
     /// drop icrc
     pub const PACKET_DROP_ICRC: Register = Register { name: "packet_drop_icrc", offset: 0x480, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop icrc" };
     /// unknown opcode: the length of its headers is not known
@@ -813,6 +878,14 @@ pub mod device {
     pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x6a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
     /// DHCP: not for the current transaction, too many, or of no use in this state
     pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x6a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
+    /// IPv6: another host had the address that was probed (RFC 4862)
+    pub const ADDRESS_IPV6_CONFLICT: Register = Register { name: "address_ipv6_conflict", offset: 0x6a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: another host had the address that was probed (RFC 4862)" };
+    /// IPv6: the global address in use was given up: all IPv6 connections were closed
+    pub const ADDRESS_IPV6_LOST: Register = Register { name: "address_ipv6_lost", offset: 0x6ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: the global address in use was given up: all IPv6 connections were closed" };
+    /// IPv6: a router advertisement
+    pub const ADDRESS_ROUTER_HEARD: Register = Register { name: "address_router_heard", offset: 0x6b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement" };
+    /// IPv6: a router advertisement that is not well formed
+    pub const ADDRESS_DROP_ROUTER: Register = Register { name: "address_drop_router", offset: 0x6b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement that is not well formed" };
 }
 
 /// Management port.
