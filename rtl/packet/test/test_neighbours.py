@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""arp: replies, requests, and the life of cache entries; every query is answered at once, in order, whatever frames
+"""neighbours: replies, requests, and the life of cache entries; every query is answered at once, in order, whatever frames
 arrive. Frames by scapy."""
 
 import itertools
@@ -11,10 +11,11 @@ from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
 RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
-CLAIM, WATCH = "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t"
+CLAIM, WATCH, ND_WATCH = "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t", "packet_pkg::nd_watch_t"
 QUERY, ANSWER = "packet_pkg::ip_addr_t", "packet_pkg::arp_answer_t"
 LOCAL = "packet_pkg::local_addr_t"
 ENTRIES, QUEUE, REQUEST_CYCLES, EXPIRY_CYCLES = 8, 16, 1000, 50_000
@@ -37,8 +38,8 @@ class Bench:
         self.query = StreamSource(dut, "query", QUERY, stall)
         self.answer = StreamSink(dut, "answer", ANSWER, stall)
         self.claim = StreamSource(dut, "claim", CLAIM, stall)
-        dut.watch.value = 0
-        self.drops = self.conflicts = 0
+        dut.watch.value = dut.nd_watch.value = 0
+        self.drops = self.conflicts = self.nd_conflicts = self.malformed = 0
         self.now = START
         dut.now.value = START
 
@@ -58,6 +59,8 @@ class Bench:
             self.dut.now.value = self.now
             self.drops += int(self.dut.drop_overflow.value)
             self.conflicts += int(self.dut.conflict.value)
+            self.nd_conflicts += int(self.dut.nd_conflict.value)
+            self.malformed += int(self.dut.drop_malformed.value)
 
     def set(self, **local: object) -> None:
         """The device's address changes."""
@@ -68,7 +71,20 @@ class Bench:
         self.now = (self.now + cycles) % 2**48
 
     def receive(self, frame: bytes) -> None:
-        self.rx.send(record("ARP", frame, 0))
+        self.rx.send(record("ARP" if frame[12:14] == b"\x08\x06" else "ND", frame, 0))
+
+    async def sent6(self) -> Ether:
+        """A message of neighbour discovery; its checksum is checked."""
+        got = await self.tx.recv()
+        assert (got.payload_length, got.pad, got.icrc) == (0, 0, 0)
+        frame = Ether(got.hdr.to_bytes(HEADER, "big")[: got.hdr_length])
+        assert frame.src == frames.MAC and (frame[IPv6].hlim, frame[IPv6].nh, frame[IPv6].tc, frame[IPv6].fl) == (255, 58, 0, 0)
+        assert got.hdr_length == 54 + frame[IPv6].plen
+        pseudo = frames.ip6_bytes(frame[IPv6].src) + frames.ip6_bytes(frame[IPv6].dst) + bytes([0, 0, 0, frame[IPv6].plen, 0, 0, 0, 58])
+        assert frames.ones_sum(pseudo + bytes(frame)[54:]) == 0xFFFF
+        group = frame[IPv6].dst.startswith("ff")
+        assert not group or frame.dst == frames.mac_of_group(frame[IPv6].dst)
+        return frame
 
     async def sent(self) -> Ether:
         got = await self.tx.recv()
@@ -382,12 +398,12 @@ async def probes_and_announcements(dut, stall: float) -> None:
         if ip != "0.0.0.0":
             await bench.sent()
         for n in range(5):
-            bench.claim.send(probe=1, ip=int.from_bytes(frames.ip_bytes(f"10.0.1.{n}"), "big"))
+            bench.claim.send(probe=1, ip=frames.ip_number(f"10.0.1.{n}"))
             probe = await bench.sent()
             assert probe.dst == "ff:ff:ff:ff:ff:ff"
             assert (probe[ARP].op, probe[ARP].psrc, probe[ARP].pdst) == (1, "0.0.0.0", f"10.0.1.{n}")
             assert (probe[ARP].hwsrc, probe[ARP].hwdst) == (frames.MAC, "00:00:00:00:00:00")
-    bench.claim.send(probe=0, ip=int.from_bytes(frames.ip_bytes(frames.IP_ADDRESS), "big"))
+    bench.claim.send(probe=0, ip=frames.ip_number(frames.IP_ADDRESS))
     assert is_request_for(await bench.sent(), frames.IP_ADDRESS)
     await bench.quiet()
 
@@ -429,9 +445,213 @@ async def conflicts_are_reported(dut) -> None:
     assert bench.conflicts == 1 and bench.drops > QUEUE
 
 
-def test_arp() -> None:
+def host6(n: int) -> tuple[str, str]:
+    return f"02:00:00:00:02:{n:02x}", f"2001:db8::1:{n:x}"
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.5])
+async def solicitations_are_answered(dut, stall: float) -> None:
+    bench = await Bench(dut, stall).start(ipv6=True)
+    asked = [
+        (target, dict(src=src, **more))
+        for target in (frames.GLOBAL, frames.LINK_LOCAL)
+        for src in (frames.PEER_GLOBAL, frames.PEER_LINK_LOCAL)
+        for more in ({}, {"dst": target}, {"lla": None}, {"options": bytes.fromhex("0e01010203040506")})
+    ]
+    for target, fields in asked:
+        bench.receive(frames.solicitation(target, **fields))
+        frame = await bench.sent6()
+        answer = frame[ICMPv6ND_NA]
+        assert (frame.dst, frame[IPv6].src, frame[IPv6].dst) == (frames.PEER_MAC, target, fields["src"])
+        assert (answer.tgt, answer.R, answer.S, answer.O) == (target, 0, 1, 1)
+        assert frame[ICMPv6NDOptDstLLAddr].lladdr == frames.MAC
+    # Who probes for one of them has no address: the answer is to all (RFC 4861, 7.2.4).
+    bench.receive(frames.solicitation(frames.LINK_LOCAL, lla=None, src="::"))
+    frame = await bench.sent6()
+    assert (frame[IPv6].dst, frame[ICMPv6ND_NA].S, frame[ICMPv6ND_NA].tgt) == (frames.ALL_NODES, 0, frames.LINK_LOCAL)
+    # The link-layer address behind another option, and behind two.
+    nonce = bytes.fromhex("0e01010203040506")
+    for count in (1, 2, 3):
+        options = nonce * count + bytes.fromhex("01010200000000aa")
+        bench.receive(frames.solicitation(lla=None, options=options))
+        assert (await bench.sent6()).dst == ("02:00:00:00:00:aa" if count < 3 else frames.PEER_MAC)
+    await wait_cycles(dut, 200)
+    assert not bench.tx.received and bench.malformed == 0
+
+
+@cocotb.test()
+async def malformed_messages_have_no_effect(dut) -> None:
+    """RFC 4861, 7.1.1 and 7.1.2."""
+    bench = await Bench(dut).start(ipv6=True)
+    bad = [
+        frames.solicitation(lla=None, options=bytes(8)),
+        frames.solicitation(options=bytes(8)),
+        frames.solicitation(lla="33:33:00:00:00:01"),
+        frames.solicitation(src="::"),
+        frames.advertisement(dst=frames.ALL_NODES),
+        frames.advertisement(options=bytes(8)),
+        frames.advertisement(lla="01:00:5e:00:00:01"),
+        frames.advertisement(src="::"),
+    ]
+    dut.nd_watch.value = struct(ND_WATCH).pack(valid=1, ip=frames.ip_number(frames.GLOBAL))
+    for frame in bad:
+        bench.receive(frame)
+    # Not about this device, or without the one thing that an advertisement has to tell.
+    bench.receive(frames.solicitation("2001:db8::a:b:d"))
+    bench.receive(frames.advertisement("::ffff:10.0.0.2", src=frames.PEER_GLOBAL))
+    bench.receive(frames.advertisement(lla=None))
+    await wait_cycles(dut, 500)
+    assert bench.malformed == len(bad) and not bench.tx.received and bench.nd_conflicts == 0
+    bench.ask(frames.PEER_IP)
+    assert await bench.answered() is None
+
+
+@cocotb.test()
+async def neighbours_are_asked_for(dut) -> None:
+    """A solicitation for each address that is not known, at most one each REQUEST_CYCLES; the advertisement makes it known."""
+    bench = await Bench(dut).start(ipv6=True)
+    for target, source in ((frames.PEER_GLOBAL, frames.GLOBAL), (frames.PEER_LINK_LOCAL, frames.LINK_LOCAL)):
+        bench.ask(target)
+        assert await bench.answered() is None
+        frame = await bench.sent6()
+        assert (frame[IPv6].src, frame[IPv6].dst) == (source, frames.solicited_node(target))
+        assert frame[ICMPv6ND_NS].tgt == target and frame[ICMPv6NDOptSrcLLAddr].lladdr == frames.MAC
+        bench.ask(target)
+        assert await bench.answered() is None
+        bench.jump(REQUEST_CYCLES + 1)
+        await wait_cycles(dut, 2 * ENTRIES + 2)
+        bench.ask(target)
+        assert await bench.answered() is None
+        await bench.sent6()
+        # Without the override flag it tells what was not known yet, and changes nothing that is.
+        bench.receive(frames.advertisement(target, lla="02:00:00:00:00:77", override=0))
+        await wait_cycles(dut, 60)
+        bench.ask(target)
+        assert await bench.answered() == "02:00:00:00:00:77"
+        bench.receive(frames.advertisement(target, lla="02:00:00:00:00:78", override=0))
+        await wait_cycles(dut, 60)
+        bench.ask(target)
+        assert await bench.answered() == "02:00:00:00:00:77"
+        bench.receive(frames.advertisement(target, lla="02:00:00:00:00:79", solicited=0, dst=frames.ALL_NODES))
+        await wait_cycles(dut, 60)
+        bench.ask(target)
+        assert await bench.answered() == "02:00:00:00:00:79"
+    # IPv4 is another neighbour.
+    bench.ask(frames.PEER_IP)
+    assert await bench.answered() is None
+    assert (await bench.sent())[ARP].pdst == frames.PEER_IP
+    bench.jump(EXPIRY_CYCLES)
+    await wait_cycles(dut, 2 * ENTRIES + 2)
+    bench.ask(frames.PEER_GLOBAL)
+    assert await bench.answered() is None
+    assert (await bench.sent6())[ICMPv6ND_NS].tgt == frames.PEER_GLOBAL
+
+
+@cocotb.test()
+async def advertisements_that_nobody_asked_for_make_no_entry(dut) -> None:
+    bench = await Bench(dut).start(ipv6=True)
+    for n in range(QUEUE):
+        mac, ip = host6(n)
+        bench.receive(frames.advertisement(ip, lla=mac))
+        await wait_cycles(dut, 60)
+    for n in range(QUEUE):
+        bench.ask(host6(n)[1])
+        assert await bench.answered() is None
+        await bench.sent6()
+
+
+@cocotb.test()
+async def strangers_do_not_push_out_what_was_asked_for(dut) -> None:
+    """A flood of solicitations, of other hosts each, fills the part of those that were heard only."""
+    bench = await Bench(dut).start(ipv6=True)
+    mine = [host6(n) for n in range(ENTRIES)]
+    for mac, ip in mine:
+        bench.ask(ip)
+        assert await bench.answered() is None
+        await bench.sent6()
+        bench.receive(frames.advertisement(ip, lla=mac))
+        await wait_cycles(dut, 60)
+    for n in range(5 * ENTRIES):
+        bench.receive(frames.solicitation(src=f"2001:db8::2:{n:x}", lla=f"02:00:00:00:03:{n:02x}"))
+        await bench.sent6()
+    for mac, ip in mine:
+        bench.ask(ip)
+        assert await bench.answered() == mac
+    # What the flood has left is known as well, the latest of it.
+    bench.ask(f"2001:db8::2:{5 * ENTRIES - 1:x}")
+    assert await bench.answered() == f"02:00:00:00:03:{5 * ENTRIES - 1:02x}"
+
+
+@cocotb.test()
+async def the_way_to_other_networks_over_ipv6(dut) -> None:
+    far, router = "2001:db8:1::5", "fe80::99"
+    for local, asked in (
+        ({}, None),
+        ({"router": router}, router),
+        ({"on_link": False, "router": router, "far": frames.PEER_GLOBAL}, router),
+        ({"on_link": False, "far": frames.PEER_GLOBAL}, None),
+        ({"global_": "::", "router": router}, None),
+        ({"router": router, "far": "ff02::5"}, None),
+        ({"link_local": "::", "far": frames.PEER_LINK_LOCAL}, None),
+        ({"far": frames.PEER_GLOBAL}, frames.PEER_GLOBAL),
+    ):
+        target = str(local.pop("far", far))
+        bench = await Bench(dut).start(ipv6=True, **local)
+        bench.ask(target)
+        assert await bench.answered() is None
+        if asked:
+            assert (await bench.sent6())[ICMPv6ND_NS].tgt == asked
+            bench.receive(frames.advertisement(asked))
+            await wait_cycles(dut, 60)
+            bench.ask(target)
+            assert await bench.answered() == frames.PEER_MAC
+        await wait_cycles(dut, 100)
+        assert not bench.tx.received
+
+
+@cocotb.test()
+async def ipv6_claims_and_conflicts(dut) -> None:
+    """A probe has no address, an announcement goes to all; a router is asked for. Whoever has or wants the watched address is a
+    conflict, but not the device itself."""
+    bench = await Bench(dut).start(ipv6=True)
+    bench.claim.send(probe=1, ip=frames.ip_number(frames.LINK_LOCAL))
+    frame = await bench.sent6()
+    assert (frame[IPv6].src, frame[IPv6].dst) == ("::", frames.solicited_node(frames.LINK_LOCAL))
+    assert frame[ICMPv6ND_NS].tgt == frames.LINK_LOCAL and ICMPv6NDOptSrcLLAddr not in frame
+    for own in (frames.LINK_LOCAL, frames.GLOBAL):
+        bench.claim.send(probe=0, ip=frames.ip_number(own))
+        frame = await bench.sent6()
+        told = frame[ICMPv6ND_NA]
+        assert (frame[IPv6].src, frame[IPv6].dst, told.tgt, told.S, told.O) == (own, frames.ALL_NODES, own, 0, 1)
+    bench.claim.send(probe=0, ip=frames.ip_number("ff02::2"))
+    frame = await bench.sent6()
+    assert (frame[IPv6].src, frame[IPv6].dst) == (frames.LINK_LOCAL, "ff02::2")
+    assert ICMPv6ND_RS in frame and frame[ICMPv6NDOptSrcLLAddr].lladdr == frames.MAC
+
+    watched = "2001:db8::5"
+    both = [frames.solicitation(watched, lla=None, src="::"), frames.advertisement(watched, dst=frames.ALL_NODES, solicited=0)]
+    neither = [frames.solicitation(watched), frames.advertisement("2001:db8::6"), frames.solicitation("2001:db8::6", lla=None, src="::")]
+    own_mac = frames.mac_bytes(frames.MAC)
+    neither += [frame[:6] + own_mac + frame[12:] for frame in both]
+    for frame in both:
+        bench.receive(frame)
+    await wait_cycles(dut, 100)
+    assert bench.nd_conflicts == 0
+    dut.nd_watch.value = struct(ND_WATCH).pack(valid=1, ip=frames.ip_number(watched))
+    for frame in neither:
+        bench.receive(frame)
+    await wait_cycles(dut, 100)
+    assert bench.nd_conflicts == 0
+    for n, frame in enumerate(both):
+        bench.receive(frame)
+        await wait_cycles(dut, 100)
+        assert bench.nd_conflicts == n + 1 and bench.conflicts == 0
+
+
+def test_neighbours() -> None:
     run(
-        "arp",
+        "neighbours",
         __file__,
         params={"ENTRIES": ENTRIES, "QUEUE": QUEUE, "REQUEST_CYCLES": REQUEST_CYCLES, "EXPIRY_CYCLES": EXPIRY_CYCLES},
         ports={
@@ -443,8 +663,11 @@ def test_arp() -> None:
             "answer": Source(ANSWER),
             "claim": Sink(CLAIM),
             "watch": Plain("input", WATCH),
+            "nd_watch": Plain("input", ND_WATCH),
             "conflict": Plain("output", "logic"),
+            "nd_conflict": Plain("output", "logic"),
             "drop_overflow": Plain("output", "logic"),
+            "drop_malformed": Plain("output", "logic"),
             "idle": Plain("output", "logic"),
         },
     )

@@ -17,6 +17,7 @@ from .svtypes import constant, struct
 FRAME_RX = "frame_pkg::frame_rx_t"
 BTH_AT, EXT_AT = 42, 54
 IPV6_MORE = 20  # bytes by which an IPv6 header is longer
+ND_OPTIONS_AT = 78
 FIRST_END = BTH_AT + 8  # of the first bytes of a UDP payload
 BTH_FIELDS = {
     "opcode": 8, "se": 1, "migreq": 1, "padcnt": 2, "tver": 4, "pkey": 16, "fecn": 1, "becn": 1, "resv6a": 6, "destqp": 24,
@@ -166,7 +167,11 @@ def record(cls: str, frame: bytes, payload_length: int) -> int:
     """A frame_rx_t of this frame. Fields without a meaning are random."""
     layout = struct(FRAME_RX)
     word = random.getrandbits(layout.width)
-    values = {"cls": constant(f"frame_pkg::CLASS_{cls}"), "payload_length": payload_length, "headers": headers(cls, frame)}
+    fields = headers(cls, frame)
+    if cls == "ND":  # what is behind the last option has no meaning
+        options = frame[ND_OPTIONS_AT : ND_OPTIONS_AT + 24]
+        fields["l4"]["nd"]["options"] = int.from_bytes(options + random.randbytes(24 - len(options)), "big")
+    values = {"cls": constant(f"frame_pkg::CLASS_{cls}"), "payload_length": payload_length, "headers": fields}
 
     def put(kind: Any, at: int, named: dict[str, Any]) -> None:
         nonlocal word
