@@ -223,5 +223,5 @@ module ipv6_address
       && (state_q == IPV6_REST ? !unwanted && (settings.on ? local_q && (has || !has_fixed) && !candidate_q
                                                              && !(settings.autonomous && solicit_q != '0 && over)
                                                            : !local_q)
-          : state_q != IPV6_ABANDON && !over && settings.on);
+          : state_q == IPV6_LEAVE ? !over && !closed : state_q != IPV6_ABANDON && !over && settings.on);
 endmodule

@@ -16,6 +16,7 @@ from nacelle_tb.record import FRAME_RX, headers, says
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 RX, TX = FRAME_RX, "packet_pkg::frame_tx_t"
@@ -51,12 +52,12 @@ class Bench:
         self.query = StreamSource(dut, "arp_query", QUERY, stall)
         self.answer = StreamSink(dut, "arp_answer", ANSWER, stall)
         dut.arp_claim_valid.value = 0
-        dut.arp_watch.value = 0
+        dut.arp_watch.value = dut.nd_watch.value = 0
         self.counts: dict[str, int] = {}
         dut.now.value = 0
 
-    async def start(self) -> "Bench":
-        self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr())
+    async def start(self, **local: object) -> "Bench":
+        self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr(**local))
         self.set_link()
         await start(self.dut)
         cocotb.start_soon(self._count())
@@ -97,6 +98,12 @@ class Bench:
 def echo_reply(request: bytes) -> bytes:
     """What must come back, checksums by scapy."""
     asked = Ether(request)
+    if IPv6 in asked:
+        reply = Ether(dst=asked.src, src=frames.MAC) / asked[IPv6].copy()
+        reply[IPv6].src, reply[IPv6].dst, reply[IPv6].hlim, reply[IPv6].fl = asked[IPv6].dst, asked[IPv6].src, 64, 0
+        echo = asked[ICMPv6EchoRequest]
+        reply[IPv6].remove_payload()
+        return bytes(reply / ICMPv6EchoReply(id=echo.id, seq=echo.seq, data=echo.data)).ljust(60, b"\0")
     reply = Ether(dst=asked.src, src=frames.MAC) / asked[IP].copy()
     reply[IP].src, reply[IP].dst, reply[IP].ttl = asked[IP].dst, asked[IP].src, 64
     reply[ICMP].type = 0
@@ -119,6 +126,61 @@ async def echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
         assert await bench.tx.recv() == echo_reply(request)
     await bench.quiet()
     assert bench.counts["rx_icmp"] == len(requests)
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def ipv6_echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
+    """From the address that was asked, among echo requests of IPv4."""
+    bench = await Bench(dut, stall).start(ipv6=True)
+    sizes = [0, 1, 2, 3, 17, 18, 56, 1432, 4160] + [random.randrange(3000) for _ in range(8)]
+    requests = [frames.ping6(random.randbytes(size), tc=random.randrange(256), fl=random.getrandbits(20)) for size in sizes]
+    requests += [frames.ping6(value, src=frames.PEER_LINK_LOCAL, dst=frames.LINK_LOCAL) for value in (b"\xff\xff" * 5, b"\0\0" * 5)]
+    requests += [frames.ping6(b"\xff\xfe" * 4, src=frames.PEER_LINK_LOCAL), frames.ping(b"abc"), frames.ping(random.randbytes(300))]
+    random.shuffle(requests)
+    for request in requests:
+        await wait_cycles(dut, ECHO_PAUSE * len(request))  # what they wait must be paid for
+        bench.rx.send(frames.ethernet_padded(request))
+    for request in requests:
+        assert await bench.tx.recv() == echo_reply(request)
+    await bench.quiet()
+    assert bench.counts["rx_icmp"] == len(requests)
+
+
+@cocotb.test()
+async def ipv6_goes_its_ways(dut) -> None:
+    """RoCE to the transport, neighbour discovery to the cache, advertisements of routers to the services; other packets are counted, and
+    no service listens."""
+    bench = await Bench(dut).start(ipv6=True)
+    peer = frames.ip_number(frames.PEER_GLOBAL)
+    bench.query.send(peer)
+    assert not (await bench.answer.recv()).found
+    assert Ether(await bench.tx.recv())[ICMPv6ND_NS].tgt == frames.PEER_GLOBAL
+    bench.rx.send(frames.advertisement())
+    await bench.quiet()
+    bench.query.send(peer)
+    answer = await bench.answer.recv()
+    assert answer.found and answer.mac == int.from_bytes(frames.mac_bytes(frames.PEER_MAC), "big")
+    bench.rx.send(frames.solicitation())
+    assert Ether(await bench.tx.recv())[ICMPv6ND_NA].tgt == frames.GLOBAL
+    offered = frames.router_advertisement([("2001:db8::", 100, 50)])
+    good = frames.roce6(random.randbytes(300), 0x0A)
+    others = [frames.udp6(b"a" * 40, dport=SERVICE_PORT), frames.tcp6(b"a"), frames.udp6(b"a", src="ff02::1")]
+    others += [frames.icmp6(128, b"abcd", src=frames.PEER_LINK_LOCAL, dst="fe80::5")]
+    for frame in (offered, good, *others, frames.solicitation(options=bytes(8))):
+        bench.rx.send(frame)
+    got = await bench.service_frame.recv()
+    judged = frames.judge(offered, ipv6=True)
+    assert got.cls == constant("frame_pkg::CLASS_RA") and says(got.headers, headers("RA", offered))
+    assert await bench.service_payload.recv() == judged.payload
+    got, judged = await bench.frame.recv(), frames.judge(good, ipv6=True)
+    assert says(got.headers, headers("ROCE", good)) and await bench.payload.recv() == judged.payload
+    await bench.quiet()
+    counts = {name: count for name, count in bench.counts.items() if count}
+    assert counts == {
+        "rx_frame": 7, "rx_roce": 1, "rx_nd": 4, "rx_udp": 1, "tx_frame": 3, "drop_udp_port": 1, "drop_tcp": 1,
+        "drop_ipv6_header": 1, "drop_not_ours": 1, "drop_nd": 1,
+    }  # fmt: skip
 
 
 @cocotb.test()
@@ -525,6 +587,8 @@ def test_packet_plane(width: int) -> None:
             "arp_claim": Sink("packet_pkg::arp_claim_t"),
             "arp_watch": Plain("input", "packet_pkg::arp_watch_t"),
             "arp_conflict": Plain("output", "logic"),
+            "nd_watch": Plain("input", "packet_pkg::nd_watch_t"),
+            "nd_conflict": Plain("output", "logic"),
             "unwanted_valid": Plain("output", "logic"),
             "unwanted": Plain("output", UNWANTED),
             "events": Plain("output", EVENTS),

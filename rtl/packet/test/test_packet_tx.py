@@ -21,7 +21,7 @@ VLAN, PRIORITIES = "link_pkg::vlan_settings_t", "link_pkg::priorities_t"
 EVENTS = "packet_pkg::packet_events_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
 N = 3
-HEADER_LENGTHS = (42, 54, 58, 62, 66, 70, 74, 82)
+HEADER_LENGTHS = (42, 54, 58, 62, 66, 70, 74, 78, 82, 86, 90, 94, 102)
 
 
 @dataclass
@@ -43,6 +43,18 @@ def roce_job(size: int, opcode: int = 0x04) -> Job:
     return Job(header, payload, -size % 4, True, wire.ljust(60, b"\0"))
 
 
+def roce6_job(size: int, opcode: int = 0x04) -> Job:
+    payload = random.randbytes(size)
+    wire = frames.roce6(payload, opcode)
+    return Job(wire[: 74 + frames.EXTENSION[opcode]], payload, -size % 4, True, wire)
+
+
+def plain6_job(size: int) -> Job:
+    payload = random.randbytes(size)
+    wire = frames.udp6(payload)
+    return Job(wire[:62], payload, 0, False, wire)
+
+
 def plain_job(size: int) -> Job:
     payload = random.randbytes(size)
     wire = frames.udp(payload)
@@ -51,7 +63,8 @@ def plain_job(size: int) -> Job:
 
 def random_job() -> Job:
     size = random.choice([0, 0, 1, random.randrange(100), random.randrange(1500)])
-    return plain_job(size) if random.random() < 0.2 else roce_job(size, random.choice(list(frames.EXTENSION)))
+    plain, roce = (plain6_job, roce6_job) if random.random() < 0.4 else (plain_job, roce_job)
+    return plain(size) if random.random() < 0.2 else roce(size, random.choice(list(frames.EXTENSION)))
 
 
 class Bench:
@@ -124,8 +137,9 @@ async def every_header_length_and_every_end(dut) -> None:
     """All places of header, payload end, pad and ICRC in a beat."""
     bench = Bench(dut)
     await bench.start()
-    jobs = [roce_job(size, opcode) for opcode in (0x04, 0x05, 0x64, 0x65, 0x0A, 0x0B, 0x13) for size in range(WIDTH // 8 + 2)]
-    jobs += [plain_job(size) for size in range(WIDTH // 8 + 2)]
+    opcodes = (0x04, 0x05, 0x64, 0x65, 0x0A, 0x0B, 0x13)
+    jobs = [job(size, opcode) for job in (roce_job, roce6_job) for opcode in opcodes for size in range(WIDTH // 8 + 2)]
+    jobs += [job(size) for job in (plain_job, plain6_job) for size in range(WIDTH // 8 + 2)]
     assert {len(job.header) for job in jobs} == set(HEADER_LENGTHS)
     for job in jobs:
         bench.send(job)

@@ -5,6 +5,7 @@ The clock is so fast that nothing but the test lets time pass."""
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 from typing import Any
 
@@ -22,6 +23,7 @@ SETTINGS, STATUS, LOCAL = "address_pkg::address_settings_t", "address_pkg::addre
 EVENTS, CLAIM, WATCH, WITHDRAWAL = (
     "address_pkg::address_events_t", "packet_pkg::arp_claim_t", "packet_pkg::arp_watch_t", "address_pkg::withdrawal_t",
 )  # fmt: skip
+ND_WATCH = "packet_pkg::nd_watch_t"
 CLOCK_HZ = 1_600_000_000
 TICK = CLOCK_HZ // 16
 STATIC, DHCP, DHCP_OR_STATIC, DHCP_OR_LINK_LOCAL = range(4)
@@ -71,6 +73,8 @@ class Bench:
         self.response = StreamSink(dut, "response", TX, 0.3)
         self.response_words = StreamSink(dut, "response_words", WORD, 0.1)
         self.claim = StreamSink(dut, "claim", CLAIM, 0.3)
+        self.router_message = StreamSource(dut, "router_message", RX)
+        self.router_words = StreamSource(dut, "router_words", WORD)
         self.ticks = 0
         self.sent: list[Message] = []
         self.claims: list[tuple[float, bool, str]] = []
@@ -85,7 +89,7 @@ class Bench:
 
     async def start(self, **settings: Any) -> Bench:
         dut = self.dut
-        for name in ("now", "enable", "offered_valid", "offered_first", "conflict", "closed", "abandoned"):
+        for name in ("now", "enable", "offered_valid", "offered_first", "conflict", "nd_conflict", "closed", "abandoned"):
             getattr(dut, name).value = 0
         dut.mac.value = int(MAC.replace(":", ""), 16)
         self.set(**settings)
@@ -142,12 +146,15 @@ class Bench:
     def watched(self) -> Any:
         return struct(WATCH).unpack(int(self.dut.watch.value))
 
+    def _busy(self) -> bool:
+        return any(source.busy for source in (self.message, self.words, self.router_message, self.router_words))
+
     async def settle(self) -> None:
         """Nothing but time changes anything any longer."""
         quiet = 0
         for _ in range(4000):
             await wait_cycles(self.dut, 1)
-            quiet = quiet + 1 if int(self.dut.idle.value) and not self.message.busy and not self.words.busy else 0
+            quiet = quiet + 1 if int(self.dut.idle.value) and not self._busy() else 0
             if quiet == 6:
                 break
         else:
@@ -163,7 +170,8 @@ class Bench:
             self.sent.append(Message(record, bytes(words), self.time))
         while self.claim.received:
             got = await self.claim.recv()
-            self.claims.append((self.time, bool(got.probe), dotted(got.ip)))
+            address = ipaddress.IPv6Address(got.ip)
+            self.claims.append((self.time, bool(got.probe), str(address.ipv4_mapped or address)))
 
     async def tick(self, count: int = 1) -> None:
         await FallingEdge(self.dut.clk)
@@ -684,33 +692,37 @@ async def the_first_link_local_address_follows_from_the_mac_address(dut) -> None
     assert dotted(bench.watched.ip) == f"169.254.{third}.{low & 255}"
 
 
+PORTS = {
+    "now": Plain("input", "logic [47:0]"),
+    "enable": Plain("input", "logic"),
+    "mac": Plain("input", "packet_pkg::mac_t"),
+    "settings": Plain("input", SETTINGS),
+    "local_addr": Plain("output", LOCAL),
+    "status": Plain("output", STATUS),
+    "tick": Plain("output", "logic"),
+    "offered_valid": Plain("input", "logic"),
+    "offered_first": Plain("input", "logic [63:0]"),
+    "admitted": Plain("output", "logic"),
+    "message": Sink(RX),
+    "words": Sink(WORD),
+    "response": Source(TX),
+    "response_words": Source(WORD),
+    "admitted_router": Plain("output", "logic"),
+    "router_message": Sink(RX),
+    "router_words": Sink(WORD),
+    "claim": Source(CLAIM),
+    "watch": Plain("output", WATCH),
+    "conflict": Plain("input", "logic"),
+    "nd_watch": Plain("output", ND_WATCH),
+    "nd_conflict": Plain("input", "logic"),
+    "withdrawal": Plain("output", WITHDRAWAL),
+    "leaving": Plain("output", "logic"),
+    "closed": Plain("input", "logic"),
+    "abandoned": Plain("input", "logic"),
+    "events": Plain("output", EVENTS),
+    "idle": Plain("output", "logic"),
+}
+
+
 def test_address_service() -> None:
-    run(
-        "address_service",
-        __file__,
-        params={"CLOCK_HZ": CLOCK_HZ},
-        ports={
-            "now": Plain("input", "logic [47:0]"),
-            "enable": Plain("input", "logic"),
-            "mac": Plain("input", "packet_pkg::mac_t"),
-            "settings": Plain("input", SETTINGS),
-            "local_addr": Plain("output", LOCAL),
-            "status": Plain("output", STATUS),
-            "tick": Plain("output", "logic"),
-            "offered_valid": Plain("input", "logic"),
-            "offered_first": Plain("input", "logic [63:0]"),
-            "admitted": Plain("output", "logic"),
-            "message": Sink(RX),
-            "words": Sink(WORD),
-            "response": Source(TX),
-            "response_words": Source(WORD),
-            "claim": Source(CLAIM),
-            "watch": Plain("output", WATCH),
-            "conflict": Plain("input", "logic"),
-            "withdrawal": Plain("output", WITHDRAWAL),
-            "closed": Plain("input", "logic"),
-            "abandoned": Plain("input", "logic"),
-            "events": Plain("output", EVENTS),
-            "idle": Plain("output", "logic"),
-        },
-    )
+    run("address_service", __file__, params={"CLOCK_HZ": CLOCK_HZ}, ports=PORTS)

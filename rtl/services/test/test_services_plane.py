@@ -142,7 +142,7 @@ class Bench:
 
     async def start(self) -> Bench:
         self.set()
-        for name in ("claim_ready", "conflict", "closed", "abandoned"):
+        for name in ("claim_ready", "conflict", "nd_conflict", "closed", "abandoned"):
             getattr(self.dut, name).value = 0
         self.dut.enable.value = 1
         self.dut.icmp_errors.value = 1
@@ -862,6 +862,8 @@ def test_services_plane(width: int) -> None:
             "claim": Source("packet_pkg::arp_claim_t"),
             "watch": Plain("output", "packet_pkg::arp_watch_t"),
             "conflict": Plain("input", "logic"),
+            "nd_watch": Plain("output", "packet_pkg::nd_watch_t"),
+            "nd_conflict": Plain("input", "logic"),
             "withdrawal": Plain("output", "address_pkg::withdrawal_t"),
             "closed": Plain("input", "logic"),
             "abandoned": Plain("input", "logic"),
