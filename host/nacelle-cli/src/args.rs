@@ -23,8 +23,8 @@ use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
-    parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_key, parse_line_rate,
-    parse_mac, parse_network, parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
+    Ipv6From, parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
+    parse_line_rate, parse_mac, parse_network, parse_number, parse_percent, parse_seconds, parse_token_file, parse_word,
 };
 pub(crate) use trace::{DirectionArg, TraceArgs, TriggerArg};
 pub(crate) use way::{LinkArgs, WayArgs};
@@ -191,6 +191,9 @@ pub(crate) struct DeviceArgs {
     /// Where the simulated RTL's address comes from; --ip is the static one [default: static]
     #[arg(long, value_name = "FROM", value_enum, conflicts_with = "soft")]
     pub(crate) address: Option<AddressFrom>,
+    /// The simulated RTL's IPv6 addresses: "link-local"; "router", that and one of a router's prefix; or ADDRESS, that and this one [default: none]
+    #[arg(long, value_name = "WHICH", value_parser = parse_ipv6, conflicts_with = "soft")]
+    pub(crate) ipv6: Option<Ipv6From>,
     /// Let the simulated RTL's time pass so many times as fast while it is idle: leases end so much earlier [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "soft", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) idle_speed: Option<u32>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nacelle::description::{Function, RegionAccess, RegionInfo};
 use nacelle::{Agreed, Chosen, ConnectionOptions, Description, Descriptor, Device, LinkKind, Load};
-use nacelle_manage::{AddressState, Control};
+use nacelle_manage::{AddressState, Control, Ipv6State};
 use serde::Serialize;
 
 use crate::args::{Cli, DescribeArgs};
@@ -31,6 +31,8 @@ struct Described {
     agreed: Option<Agreed>,
     /// Its address by its registers, and where it has come from; `None` if they cannot be read from this machine.
     address: Option<AddressState>,
+    /// Its IPv6 addresses, likewise; `None` also if it was built without IPv6.
+    ipv6: Option<Ipv6State>,
     /// How busy it is; `None` if it does not say.
     load: Option<Load>,
 }
@@ -48,9 +50,10 @@ pub(crate) fn describe(cli: &Cli, args: &DescribeArgs) -> Result<(), Failure> {
     let load = device.load()?;
     let _it_notices_by_itself_later = device.settle(CLOSE_WITHIN)?;
     let published = device.descriptor().cloned();
-    let registers = published.as_ref().and_then(|published| Control::open(&wire, &published.name).ok());
-    let address = registers.and_then(|mut registers| AddressState::read(&mut registers).ok());
-    let described = Described { device: ip, chosen, published, description, agreed, address, load };
+    let mut registers = published.as_ref().and_then(|published| Control::open(&wire, &published.name).ok());
+    let address = registers.as_mut().and_then(|registers| AddressState::read(registers).ok());
+    let ipv6 = registers.as_mut().and_then(|registers| Ipv6State::read(registers).ok().flatten());
+    let described = Described { device: ip, chosen, published, description, agreed, address, ipv6, load };
     if cli.json { print_json(&described) } else { print(&described.text()) }
 }
 
@@ -61,6 +64,7 @@ impl Described {
             rows.push(row("name", &published.name));
         }
         rows.extend(self.address.as_ref().map(|address| row("IPv4 address", address)));
+        rows.extend(self.ipv6.as_ref().map(|ipv6| row("IPv6 addresses", ipv6)));
         let link = match self.chosen.link {
             LinkKind::Wire => "wire",
             LinkKind::Udp => "UDP",

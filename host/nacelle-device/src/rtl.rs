@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_manage::images::ImageKey;
 use nacelle_manage::map::{Register, device};
-use nacelle_manage::{AddressMode, DeviceKind};
+use nacelle_manage::{AddressMode, DeviceKind, Ipv6Mode};
 
 use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
 
@@ -76,6 +76,7 @@ pub struct RtlEngine {
     sim: Sim,
     bounds: Bounds,
     address_mode: AddressMode,
+    ipv6: Ipv6Mode,
     idle_speed: u32,
     image_key: Option<ImageKey>,
     facts: Facts,
@@ -104,6 +105,7 @@ impl RtlEngine {
             sim,
             bounds: Bounds::default(),
             address_mode: AddressMode::default(),
+            ipv6: Ipv6Mode::default(),
             idle_speed: 1,
             image_key: None,
             facts,
@@ -122,6 +124,12 @@ impl RtlEngine {
     #[must_use]
     pub fn with_address_mode(self, address_mode: AddressMode) -> Self {
         Self { address_mode, ..self }
+    }
+
+    /// The same device with these IPv6 addresses, from its configuration on.
+    #[must_use]
+    pub fn with_ipv6(self, ipv6: Ipv6Mode) -> Self {
+        Self { ipv6, ..self }
     }
 
     /// The same device with a clock that runs so many times as fast while it is idle: its timers fire so much earlier.
@@ -226,7 +234,7 @@ impl FrameEngine for RtlEngine {
             self.set_image_key(&key)?;
         }
         let enable = [(device::CTRL, device::CTRL_ENABLE.mask())];
-        let mut all = settings.into_iter().chain(self.bounds.settings()).chain(enable);
+        let mut all = settings.into_iter().chain(self.ipv6.settings()).chain(self.bounds.settings()).chain(enable);
         all.try_for_each(|(register, value)| self.sim.reg_write(register.at(device::BASE), value))
     }
 

@@ -10,7 +10,7 @@
 //! - [`histograms`] say how long calls take.
 //! - [`images`] has the files of images of kernels, and brings them into a device.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
-//! - [`AddressState`] is the IPv4 address of a device that gets one by itself.
+//! - [`AddressState`] is the IPv4 address of a device that gets one by itself; [`Ipv6State`] has its IPv6 addresses.
 //! - [`Mailbox`] drives the management port of the RTL over any access to its [`Registers`].
 //!
 //! See docs/reference/management.md.
@@ -28,6 +28,7 @@ mod frame;
 pub mod frame_trace;
 pub mod histograms;
 pub mod images;
+mod ipv6;
 mod kernels;
 mod mailbox;
 mod manage;
@@ -41,6 +42,7 @@ pub use control::Control;
 pub use descriptor::{Descriptor, DeviceKind, LinkKind, parse_mac};
 pub use error::Error;
 pub use frame::FrameKind;
+pub use ipv6::{Ipv6Mode, Ipv6Origin, Ipv6State};
 pub use kernels::{ChangeError, Digest, KernelImage, KernelSocket};
 pub use mailbox::{
     Args, Attention, Command, CommandError, CompletionWords, EventWords, Mailbox, QueryWords, RegionWords, private_args,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values on the command line.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use nacelle::FunctionCode;
+use nacelle_manage::Ipv6Mode;
 use nacelle_wire::MacAddr;
 use nacelle_wire::admission::Token;
 
@@ -14,6 +15,40 @@ pub(super) fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
     let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
     if !(1..=30).contains(&bits) { Err(wrong()) } else { Ok((address, bits)) }
+}
+
+/// Which IPv6 addresses a device is to have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ipv6From {
+    /// The link-local one.
+    LinkLocal,
+    /// That, and one of a router's prefix.
+    Router,
+    /// The link-local one and this.
+    Static(Ipv6Addr),
+}
+
+impl From<Ipv6From> for Ipv6Mode {
+    fn from(from: Ipv6From) -> Self {
+        match from {
+            Ipv6From::LinkLocal => Self::LinkLocal,
+            Ipv6From::Router => Self::Router,
+            Ipv6From::Static(address) => Self::Static(address),
+        }
+    }
+}
+
+pub(super) fn parse_ipv6(text: &str) -> Result<Ipv6From, String> {
+    let wrong = || format!("{text:?} is not \"link-local\", \"router\" or a global unicast address, as 2001:db8::2");
+    match text {
+        "link-local" => Ok(Ipv6From::LinkLocal),
+        "router" => Ok(Ipv6From::Router),
+        _ => {
+            let address: Ipv6Addr = text.parse().map_err(|_| wrong())?;
+            let unusable = address.is_multicast() || address.is_unicast_link_local() || address.to_bits() >> 64 == 0;
+            if unusable { Err(wrong()) } else { Ok(Ipv6From::Static(address)) }
+        }
+    }
 }
 
 /// A network, or one host.
