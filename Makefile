@@ -100,7 +100,7 @@ test-management: setup-test setup-demo  ## what a device does without a host: re
 	@$(PYTHON) sim/build.py --data-w 64
 	@cd host && $(CARGO) build --release -p nacelle-cli
 	@$(PYTHON) -m pytest -q -n 2 rtl/services rtl/control
-	@$(PYTHON) -m pytest -q -n 2 tests/test_ipbus.py tests/test_dhcp.py tests/test_discovery.py tests/test_link_layer.py tests/test_log.py tests/test_trace.py
+	@$(PYTHON) -m pytest -q -n 2 tests/test_ipbus.py tests/test_dhcp.py tests/test_discovery.py tests/test_ipv6.py tests/test_link_layer.py tests/test_log.py tests/test_trace.py
 
 soak: setup-test sim-fast host  ## random traffic beside attacks, on both devices (SOAK_ARGS="rtl --minutes 60" for more)
 	@cd host && $(CARGO) build --release -p nacelle-conformance

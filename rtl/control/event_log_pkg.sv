@@ -40,6 +40,7 @@ package event_log_pkg;
   localparam log_kind_t LOG_LOGIN_WRONG      = {RING_STRANGERS, 6'd1};    // [IPv4 address]
   localparam log_kind_t LOG_LOGIN_REFUSED    = {RING_STRANGERS, 6'd2};    // [IPv4 address]
   localparam log_kind_t LOG_DROPPED          = {RING_STRANGERS, 6'd3};    // [address of the counter, its value]
+  localparam log_kind_t LOG_DUPLICATE        = {RING_STRANGERS, 6'd4};    // [IPv6 prefix that was probed for, bits 127 to 96, 95 to 64]
 
   typedef enum logic [7:0] {
     CLOSED_BY_PEER      = 8'd0,

@@ -116,7 +116,8 @@ module nacelle_shell
   localparam int unsigned LOG_SOCKET = 4;        // each
   localparam int unsigned LOG_CM = LOG_SOCKET + SOCKETS;
   localparam int unsigned LOG_QPS = LOG_CM + 1;
-  localparam int unsigned LOG_SOURCES = LOG_QPS + 1;
+  localparam int unsigned LOG_ADDRESSES = LOG_QPS + 1;
+  localparam int unsigned LOG_SOURCES = LOG_ADDRESSES + 1;
   log_event_t [LOG_SOURCES-1:0] to_log;
 
   axil_wires outside (.in(bus), .out(register_bus[0]));
@@ -968,6 +969,7 @@ module nacelle_shell
   // ---- what the event log is told, beside what admission and the connection manager say ----
 
   assign to_log[LOG_SESSIONS] = '{valid: service_events.session_expired, item: '{kind: LOG_SESSION_EXPIRED, a: '0, b: '0}};
+  assign to_log[LOG_ADDRESSES] = '{valid: address_events.ipv6_conflict, item: '{kind: LOG_DUPLICATE, a: nd_watch.ip[127:96], b: nd_watch.ip[95:64]}};
   assign to_log[LOG_LOGINS] = '{
       valid: service_events.login || service_events.login_wrong || service_events.login_refused,
       item: '{

@@ -218,6 +218,10 @@ fn text(kind: Kind, details: &Details) -> String {
         Kind::LOGIN_WRONG => format!("registers: {address} has tried to log in with a wrong token"),
         Kind::LOGIN_REFUSED => format!("registers: no room for {address} to log in"),
         Kind::DROPPED => format!("dropped: {counter}, {count} so far"),
+        Kind::DUPLICATE => {
+            let prefix = details.prefix.map(|prefix| prefix.to_string()).unwrap_or_default();
+            format!("another host has the device's IPv6 address of {prefix}/64")
+        }
         kind => {
             let [a, b] = details.words.unwrap_or_default();
             format!("{kind}: {a:#x} {b:#x}")

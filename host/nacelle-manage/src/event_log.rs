@@ -2,7 +2,7 @@
 //! What has happened to a device, by its registers (docs/reference/event-log.md).
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use nacelle_wire::admission::Why;
@@ -68,9 +68,11 @@ impl Kind {
     pub const LOGIN_REFUSED: Self = Self(0xc2);
     /// Something was dropped: counter, how many so far.
     pub const DROPPED: Self = Self(0xc3);
+    /// Another host has the IPv6 address that the device probed for: its prefix.
+    pub const DUPLICATE: Self = Self(0xc4);
 
     /// Every kind, and its name.
-    pub const ALL: [(Self, &'static str); 20] = [
+    pub const ALL: [(Self, &'static str); 21] = [
         (Self::ENABLED, "enabled"),
         (Self::DISABLED, "disabled"),
         (Self::ENTRY_ADDED, "entry-added"),
@@ -91,6 +93,7 @@ impl Kind {
         (Self::LOGIN_WRONG, "login-wrong"),
         (Self::LOGIN_REFUSED, "login-refused"),
         (Self::DROPPED, "dropped"),
+        (Self::DUPLICATE, "duplicate"),
     ];
 
     /// Its ring.
@@ -181,6 +184,10 @@ impl Entry {
             Kind::MEMORY_ERROR | Kind::DROPPED => {
                 Details { counter: Some(counter_at(self.a)), count: Some(self.b), ..none }
             }
+            Kind::DUPLICATE => {
+                let prefix = u128::from(self.a) << 96 | u128::from(self.b) << 64;
+                Details { prefix: Some(Ipv6Addr::from_bits(prefix)), ..none }
+            }
             Kind::OPENED => Details { address, qpn, entry: (about != NO_ENTRY).then_some(about), ..none },
             Kind::CLOSED => Details { address, qpn, reason: Some(closed(about)), ..none },
             Kind::CONNECT_FAILED => Details { address, reason: Some(refused(self.b as u16, 0)), ..none },
@@ -213,6 +220,9 @@ pub struct Details {
     /// The image that is in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<u32>,
+    /// The IPv6 prefix that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Ipv6Addr>,
     /// What has counted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<String>,

@@ -162,7 +162,9 @@ def _nd(message: object, eth: object, ip: dict[str, object]) -> bytes:
     return bytes(ethernet(str(eth)) / IPv6(**({"hlim": 255} | ip)) / message)
 
 
-def solicitation(target: str = GLOBAL, lla: str | None = PEER_MAC, eth: str | None = None, options: bytes = b"", **ip: object) -> bytes:
+def solicitation(
+    target: str = GLOBAL, lla: str | None = PEER_MAC, eth: str | None = None, options: bytes = b"", **ip: object
+) -> bytes:
     """A neighbour solicitation; to the group of its target, if nothing else is said."""
     message = ICMPv6ND_NS(tgt=target)
     if lla:
@@ -447,7 +449,9 @@ def judge_ipv6(frame: bytes, mac: str, link_local: str, global_: str) -> Judgeme
     src, dst, protocol, body = frame[22:38], frame[38:54], frame[20], frame[54:]
     length, end = int.from_bytes(frame[18:20], "big"), 54 + int.from_bytes(frame[18:20], "big")
     nd = protocol == 58 and body[0] in (134, 135, 136)
-    groups = [ip6_bytes(ALL_NODES)] + [ip6_bytes("ff02::1:ff00:0")[:13] + low for low in (mac_bytes(mac)[3:], ip6_bytes(global_)[13:])]
+    groups = [ip6_bytes(ALL_NODES)] + [
+        ip6_bytes("ff02::1:ff00:0")[:13] + low for low in (mac_bytes(mac)[3:], ip6_bytes(global_)[13:])
+    ]
     to_group = nd and dst in groups and frame[0:6] == b"\x33\x33" + dst[12:]
     if frame[0] & 1 and not to_group:
         return Judgement(cls="GROUP", payload=frame, frame=frame)

@@ -80,7 +80,9 @@ class Bench:
         frame = Ether(got.hdr.to_bytes(HEADER, "big")[: got.hdr_length])
         assert frame.src == frames.MAC and (frame[IPv6].hlim, frame[IPv6].nh, frame[IPv6].tc, frame[IPv6].fl) == (255, 58, 0, 0)
         assert got.hdr_length == 54 + frame[IPv6].plen
-        pseudo = frames.ip6_bytes(frame[IPv6].src) + frames.ip6_bytes(frame[IPv6].dst) + bytes([0, 0, 0, frame[IPv6].plen, 0, 0, 0, 58])
+        pseudo = (
+            frames.ip6_bytes(frame[IPv6].src) + frames.ip6_bytes(frame[IPv6].dst) + bytes([0, 0, 0, frame[IPv6].plen, 0, 0, 0, 58])
+        )
         assert frames.ones_sum(pseudo + bytes(frame)[54:]) == 0xFFFF
         group = frame[IPv6].dst.startswith("ff")
         assert not group or frame.dst == frames.mac_of_group(frame[IPv6].dst)
@@ -631,7 +633,11 @@ async def ipv6_claims_and_conflicts(dut) -> None:
 
     watched = "2001:db8::5"
     both = [frames.solicitation(watched, lla=None, src="::"), frames.advertisement(watched, dst=frames.ALL_NODES, solicited=0)]
-    neither = [frames.solicitation(watched), frames.advertisement("2001:db8::6"), frames.solicitation("2001:db8::6", lla=None, src="::")]
+    neither = [
+        frames.solicitation(watched),
+        frames.advertisement("2001:db8::6"),
+        frames.solicitation("2001:db8::6", lla=None, src="::"),
+    ]
     own_mac = frames.mac_bytes(frames.MAC)
     neither += [frame[:6] + own_mac + frame[12:] for frame in both]
     for frame in both:

@@ -308,7 +308,8 @@ def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
             frames.solicitation(src="::10.0.0.2"), frames.udp6(b"a", src="::"),
         ],
         "drop_ipv6_fragment": [
-            frames.with_extension(frame, frames.IPv6ExtHdrFragment) for frame in (roce, echo, frames.solicitation(dst=frames.GLOBAL))
+            frames.with_extension(frame, frames.IPv6ExtHdrFragment)
+            for frame in (roce, echo, frames.solicitation(dst=frames.GLOBAL))
         ],
         "drop_ipv6_extension": [frames.with_extension(frame, header) for frame in (roce, echo) for header in extensions]
         + [changed(roce, 20, number) for number in (51, 135, 139, 140)],
@@ -376,9 +377,13 @@ async def ipv6_addresses_that_the_device_has_not(dut, link_local: str, global_: 
     """Receive nothing; while it looks for its addresses neighbour discovery to its groups still comes."""
     local = {"ipv6": True, "link_local": link_local, "global_": global_}
     bench = await Bench(dut, **local).start()
-    packets = good_ipv6_frames() + [frames.ping6(b"a", dst="::"), frames.tcp6(b"a"), frames.tcp6(b"a", dst=frames.LINK_LOCAL)]
+    packets = [*good_ipv6_frames(), frames.ping6(b"a", dst="::"), frames.tcp6(b"a"), frames.tcp6(b"a", dst=frames.LINK_LOCAL)]
     packets += [frames.to(group, frame) for frame in packets[:6] for group in ("33:33:00:00:00:01", "ff:ff:ff:ff:ff:ff")]
-    packets += [frames.solicitation("2001:db8::a:b:d"), frames.solicitation(eth="33:33:ff:0b:00:0d"), frames.solicitation(eth="33:33:00:00:00:01")]
+    packets += [
+        frames.solicitation("2001:db8::a:b:d"),
+        frames.solicitation(eth="33:33:ff:0b:00:0d"),
+        frames.solicitation(eth="33:33:00:00:00:01"),
+    ]
     judgements = await bench.judge_all([(frame, False) for frame in packets], **local)
     taken = {judgement.cls for judgement in judgements}
     assert {"ND", "RA", "GROUP"} <= taken

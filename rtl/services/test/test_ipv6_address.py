@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""address_service with IPv6: duplicate address detection, solicitations, advertisements of routers (built by scapy), and how addresses go.
+"""address_service with IPv6: duplicate address detection, solicitations, advertisements of routers (built by scapy), and how
+addresses go.
 
 Only the test lets time pass."""
 
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import random
 from typing import Any
 
@@ -184,7 +186,7 @@ async def routers_are_asked_for_three_times(dut) -> None:
     bench = await Bench6(dut).start6(autonomous=1)
     await bench.sleep(30)
     times = [time for time, _, ip in bench.claims if ip == "ff02::2"]
-    assert len(times) == 3 and all(4 <= b - a <= 4.2 for a, b in zip(times, times[1:], strict=False))
+    assert len(times) == 3 and all(4 <= b - a <= 4.2 for a, b in itertools.pairwise(times))
     bench = await Bench6(dut).start6(autonomous=1)
     await bench.up()
     await bench.offer6(lifetime=0)  # of one that is no router
@@ -235,8 +237,8 @@ async def nobody_ends_an_address_at_once(dut) -> None:
     bench = await (await Bench6(dut).start6(autonomous=1)).up()
     await bench.offer6((PREFIX, 100_000, 100_000))
     await bench.sleep(3)
-    for valid, left in ((0, TWO_HOURS), (1, TWO_HOURS), (7199, TWO_HOURS), (7300, 7300), (7200, 7200), (50_000, 50_000), (7201, 7201),
-                        (FOR_EVER, FOR_EVER), (10, TWO_HOURS)):  # fmt: skip
+    offers = [(0, TWO_HOURS), (1, TWO_HOURS), (7199, TWO_HOURS), (7300, 7300), (7200, 7200), (50_000, 50_000), (7201, 7201)]
+    for valid, left in [*offers, (FOR_EVER, FOR_EVER), (10, TWO_HOURS)]:
         await bench.offer6((PREFIX, valid, 0))
         assert left - 4 <= bench.status.ipv6.valid_left <= left, (valid, bench.status.ipv6.valid_left)
         assert bench.status.ipv6.deprecated == 1

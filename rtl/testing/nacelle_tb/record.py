@@ -131,7 +131,16 @@ def headers(cls: str, frame: bytes) -> dict[str, Any]:
         names = {"icmp_type": 8, "code": 8, "checksum": 16, "identifier": 16, "sequence_number": 16}
         fields["l4"] = {"icmp": {"echo": split(frame[at : at + 8], names)}}
     elif cls == "ND":
-        names = {"icmp_type": 8, "code": 8, "checksum": 16, "router": 1, "solicited": 1, "override_": 1, "reserved": 29, "target": 128}
+        names = {
+            "icmp_type": 8,
+            "code": 8,
+            "checksum": 16,
+            "router": 1,
+            "solicited": 1,
+            "override_": 1,
+            "reserved": 29,
+            "target": 128,
+        }
         fields["l4"] = {"nd": split(frame[at : at + 24], names)}
         if len(frame) >= at + 48:
             fields["l4"]["nd"]["options"] = int.from_bytes(frame[at + 24 : at + 48], "big")
