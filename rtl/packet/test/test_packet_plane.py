@@ -149,7 +149,7 @@ async def ipv6_echo_requests_of_every_size_are_answered(dut, stall: float) -> No
 
 @cocotb.test()
 async def ipv6_goes_its_ways(dut) -> None:
-    """RoCE to the transport, neighbour discovery to the cache, advertisements of routers to the services; other packets are counted,
+    """RoCE to the transport, neighbour discovery to the cache, advertisements of routers to the services; others are counted,
     and no service listens."""
     bench = await Bench(dut).start(ipv6=True)
     peer = frames.ip_number(frames.PEER_GLOBAL)
