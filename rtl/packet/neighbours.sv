@@ -14,7 +14,7 @@
 //
 // The cache has two parts of ENTRIES hosts each, so that neither can evict the other: addresses that the device has requested, and others.
 // As in RFC 826, a frame to this device creates or updates an entry, and any other frame updates one; a neighbour advertisement never
-// creates one, and without its override flag changes none that is known (RFC 4861, 7.2.5). An entry is valid for EXPIRY_CYCLES
+// creates one, and without its override flag has no effect on one that is known (RFC 4861, 7.2.5). An entry is valid for EXPIRY_CYCLES
 // after the last frame of its host, and is then dropped: there are no probes of its reachability. When all entries of a part are in use they
 // are replaced round robin.
 //
@@ -167,17 +167,22 @@ module neighbours
   };
   assign came = rx_v6 ? from_nd : from_arp;
 
+  logic   wanted_q, favoured_q;
+  heard_t came_q;
   logic [$clog2(QUEUE+2)-1:0] waiting_q;
   stream_fifo #(.T(heard_t), .DEPTH(QUEUE)) queue (.clk, .rst, .in(arrived), .out(heard), .empty(queue_empty));
   wire favoured = rx_v6 ? asks || !rx_frame.headers.l2.group : came.for_us;
-  wire room = arrived.ready && (favoured || waiting_q < $bits(waiting_q)'(QUEUE / 4));
+  wire room = arrived.ready && (favoured_q || waiting_q < $bits(waiting_q)'(QUEUE / 4));
   wire probe = !rx_v6 && !came.for_us && rx_arp.spa == '0;   // for another host's address (RFC 5227): has no sender address
   wire wanted = rx.valid && !probe && !useless && !(rx_v6 && malformed);
-  assign arrived.valid = wanted && room;
-  assign arrived.data  = came;
+  assign arrived.valid = wanted_q && room;
+  assign arrived.data  = came_q;
   assign rx.ready = 1'b1;
   always_ff @(posedge clk) begin
-    drop_overflow  <= !rst && wanted && !room;
+    wanted_q       <= !rst && wanted;
+    favoured_q     <= favoured;
+    came_q         <= came;
+    drop_overflow  <= !rst && wanted_q && !room;
     drop_malformed <= !rst && rx.valid && rx_v6 && malformed;
     waiting_q      <= rst ? '0 : waiting_q + $bits(waiting_q)'(arrived.valid) - $bits(waiting_q)'(heard.valid && heard.ready);
   end
@@ -231,8 +236,16 @@ module neighbours
   always_ff @(posedge clk) mask_q <= ~(ipv4_addr_t'('1) >> local_addr.prefix_length);
   wire on_link = asked_v6 ? is_link_local(asked) || (local_addr.on_link && asked[127:64] == local_addr.global_[127:64])
                           : ((ipv4_of(asked) ^ local_addr.ip) & mask_q) == '0;
-  wire has_own = source_address(local_addr, asked) != '0;
-  wire has_way = on_link || (asked_v6 ? local_addr.router != '0 : local_addr.gateway != '0);
+  logic has_ip_q, has_local_q, has_global_q, has_gateway_q, has_router_q;
+  always_ff @(posedge clk) begin
+    has_ip_q      <= local_addr.ip != '0;
+    has_local_q   <= local_addr.link_local != '0;
+    has_global_q  <= local_addr.global_ != '0;
+    has_gateway_q <= local_addr.gateway != '0;
+    has_router_q  <= local_addr.router != '0;
+  end
+  wire has_own = asked_v6 ? (is_link_local(asked) ? has_local_q : has_global_q) : has_ip_q;   // as source_address
+  wire has_way = on_link || (asked_v6 ? has_router_q : has_gateway_q);
 
   function automatic arp_frame_t make(logic [15:0] oper, mac_t dst, mac_t tha, ipv4_addr_t tpa, logic anonymous_);
     return '{
@@ -326,7 +339,7 @@ module neighbours
   assign routers_frame = '{eth: nd_eth, ipv6: nd_ipv6, head: {nd_type, 8'd0, ~sum_q, 32'd0}, lla: nd_lla};
 
   wire teaches = state_q == S_LEARN && of_host_q && (found_q || heard_q.for_us)
-                 && !(found_q && found_known_q && heard_q.keeps && found_mac_q != heard_q.mac);
+                 && !(found_q && found_known_q && heard_q.keeps);
   wire requests = state_q == S_LOOKUP && reachable_q && !found_q;
   wire half = requests ? ASKED : HEARD;
   slot_t write_slot;
@@ -360,7 +373,7 @@ module neighbours
     end
   end
 
-  assign idle = ready && queue_empty && !claim.valid && !foreign_q && !conflict && !nd_foreign_q && !nd_conflict;
+  assign idle = ready && queue_empty && !wanted_q && !claim.valid && !foreign_q && !conflict && !nd_foreign_q && !nd_conflict;
 
   always_ff @(posedge clk) begin
     slot_q    <= slot_next;
