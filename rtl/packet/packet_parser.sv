@@ -344,7 +344,8 @@ module packet_parser
     else if (looked_q.tcp) cls = CLASS_TCP;
     else if (!looked_q.udp) cls = CLASS_IP;
     else if (!looked_q.udp_length_ok) drop = DROP_UDP_LENGTH;
-    else if (looked_q.ipv6 && !looked_q.udp_checked) drop = DROP_UDP_CHECKSUM;
+    // RoCE has no checksum over IPv6 either: its ICRC covers what that would (RFC 6935; Linux and NICs send it so).
+    else if (looked_q.ipv6 && !looked_q.udp_checked && !looked_q.roce_port) drop = DROP_UDP_CHECKSUM;
     else if (looked_q.roce_port) begin
       cls = CLASS_ROCE;
       if (!looked_q.opcode_known) drop = DROP_ROCE_OPCODE;

@@ -103,7 +103,7 @@ def roce(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, udp
 
 
 def roce6(payload: bytes, opcode: int = 0x04, extension: bytes | None = None, **fields: object) -> bytes:
-    """The same over IPv6, with a UDP checksum; other headers of IPv6 and UDP by name."""
+    """The same over IPv6, with a UDP checksum; other headers of IPv6 and UDP by name: `udp={"chksum": 0}` as Linux sends it."""
     pad = -len(payload) % 4
     if extension is None:
         extension = random.randbytes(EXTENSION[opcode])
@@ -485,7 +485,7 @@ def judge_ipv6(frame: bytes, mac: str, link_local: str, global_: str) -> Judgeme
     elif protocol == 17:
         if int.from_bytes(body[4:6], "big") != length or length < 8:
             return Judgement("drop_udp_length")
-        if body[6:8] == b"\0\0":
+        if body[6:8] == b"\0\0" and not is_roce:
             return Judgement("drop_udp_checksum")
         if is_roce:
             padded = body + bytes(64)
@@ -497,7 +497,8 @@ def judge_ipv6(frame: bytes, mac: str, link_local: str, global_: str) -> Judgeme
         return Judgement("drop_runt")
     if protocol not in (17, 58):
         return Judgement(cls="TCP" if protocol == 6 else "IP", payload=frame, frame=frame)
-    if ones_sum(src + dst + struct.pack(">II", length, protocol) + frame[54:end]) != 0xFFFF:
+    unchecked = is_roce and body[6:8] == b"\0\0"
+    if not unchecked and ones_sum(src + dst + struct.pack(">II", length, protocol) + frame[54:end]) != 0xFFFF:
         return Judgement("drop_nd" if nd else "drop_icmp" if protocol == 58 else "drop_udp_checksum")
     if nd:
         return Judgement("rx_nd", "RA" if body[0] == 134 else "ND", frame[62:end] if body[0] == 134 else b"", frame)

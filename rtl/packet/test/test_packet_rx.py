@@ -274,7 +274,7 @@ def good_ipv6_frames() -> list[bytes]:
     result += [frames.router_advertisement(lla=None, dst=frames.LINK_LOCAL, eth=frames.MAC)]
     for opcode in frames.EXTENSION:
         for size in (0, 1, 4, 7, random.randrange(400)):
-            result.append(frames.roce6(random.randbytes(size), opcode))
+            result.append(frames.roce6(random.randbytes(size), opcode, udp=random.choice([{}, {"chksum": 0}])))
     return [frame + random.randbytes(random.choice([0, 0, 9])) for frame in result]
 
 
@@ -285,6 +285,7 @@ def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
         return frame[:at] + bytes([value]) + frame[at + 1 :]
 
     roce = frames.roce6(b"x" * 100)
+    as_linux = frames.roce6(b"abc", udp={"chksum": 0})
     flow = bytearray(frames.roce6(b"abc"))
     flow[22] ^= 1  # source: in the checksum of UDP and in the ICRC
     echo, nd = frames.ping6(b"abcdefg"), frames.solicitation()
@@ -315,7 +316,7 @@ def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
         + [changed(roce, 20, number) for number in (51, 135, 139, 140)],
         "drop_udp_length": [frames.udp6(b"abc", udp={"len": length, "chksum": 1}) for length in (0, 7, 10, 12)],
         "drop_udp_checksum": [
-            bytes(flow), frames.roce6(b"abc", udp={"chksum": 0}), frames.udp6(b"abc", udp={"chksum": 0}),
+            bytes(flow), frames.roce6(b"abc", udp={"chksum": 1}), frames.udp6(b"abc", udp={"chksum": 0}),
             frames.udp6(b"abc", udp={"chksum": 1}), changed(frames.udp6(b"abcdefg"), 64, 0xFE), changed(frames.udp6(b"abc"), 23, 9),
         ],
         "drop_icmp": [
@@ -324,7 +325,7 @@ def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
         ],
         "drop_icmp_unreachable": [frames.icmp6(1, bytes(48), code=code) for code in (0, 1, 3, 4)],
         "drop_icmp_too_big": [frames.icmp6(2, bytes(48))],
-        "drop_icrc": [roce[:-4] + bytes(4)],
+        "drop_icrc": [changed(as_linux, len(as_linux) - 1, as_linux[-1] ^ 1)],
         "drop_roce_opcode": [frames.roce6(b"abc", 0x60, extension=b"")],
         "drop_nd": [
             frames.solicitation(hlim=254), frames.advertisement(hlim=64), frames.router_advertisement(hlim=254),
@@ -334,12 +335,12 @@ def bad_ipv6_frames() -> dict[str, list[tuple[bytes, bool]]]:
             frames.icmp6(134, bytes(12), src=frames.PEER_GLOBAL), frames.icmp6(134, bytes(12), code=2),
         ],
     }  # fmt: skip
-    # The checksum has to be right for the ICRC to be looked at.
+    # The checksum, if there is one, has to be right for the ICRC to be looked at.
     broken = bytearray(frames.roce6(b"abcd", 0x04, udp={"chksum": 0}))
     broken[-1] ^= 1
     length, pseudo = struct_pack(broken), bytes(broken[22:54])
     broken[60:62] = (0xFFFF ^ frames.ones_sum(pseudo + length + bytes(broken[54:]))).to_bytes(2, "big")
-    bad["drop_icrc"] = [bytes(broken)]
+    bad["drop_icrc"].append(bytes(broken))
     return {name: [(frame, False) for frame in several] for name, several in bad.items() if several}
 
 
