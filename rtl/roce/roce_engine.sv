@@ -32,6 +32,7 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter bit              CONGESTION_CONTROL = 1'b1,   // else roce_no_cc
+    parameter bit              IPV6 = 1'b1,          // peers may have IPv6 addresses
     parameter int unsigned     CLIENTS  = 2,
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // those that may use LOCAL_DMA_LKEY
     parameter contexts_t [MAX_CLIENTS-1:0] CONTEXTS = '0,  // of a connection that a peer opens, at most, by client
@@ -59,7 +60,7 @@ module roce_engine
     input  admission_ended_t ended,
     input  logic        sweep,
     input  cc_config_t  congestion,
-    input  logic        leaving,           // the address goes: see roce_cm
+    input  own_set_t    leaving,           // addresses that go: see roce_cm
     input  logic        abandon,
     output logic        closed,            // there is no connection
     input  logic [31:0] seed,              // of keys and packet sequence numbers; stable from before the end of reset
@@ -81,7 +82,7 @@ module roce_engine
     stream_if.sink      connect,           // connect_t
     stream_if.source    conn,              // conn_event_t
     stream_if.sink      conn_answer,       // conn_answer_t
-    stream_if.sink      close,             // qpn_t
+    stream_if.sink      close,             // close_t
 
     stream_if.sink      hand_cmd,          // qp_cmd_t: queue pairs set up manually
     stream_if.source    hand_done,         // logic
@@ -130,6 +131,28 @@ module roce_engine
   logic receive_idle, response_idle, requester_idle, control_idle, frames_idle, cc_idle, cm_idle, hand_idle;
   logic write_idle, read_idle, place_idle;
 
+  // ---- addresses: in a device without IPv6, all but 32 bits of each are constant from here on ----
+
+  local_addr_t own;
+  stream_if #(.T(connect_t)) calls ();
+  stream_if #(.T(qp_cmd_t)) by_hand_cmd ();
+  always_comb begin
+    own = local_addr;
+    if (!IPV6) begin
+      own.link_local = '0;
+      own.global_    = '0;
+    end
+    calls.data    = connect.data;
+    calls.data.ip = peer_address(IPV6, connect.data.ip);
+    by_hand_cmd.data             = hand_cmd.data;
+    by_hand_cmd.data.attr.dst_ip = peer_address(IPV6, hand_cmd.data.attr.dst_ip);
+    if (!IPV6) by_hand_cmd.data.attr.own = OWN_IPV4;
+  end
+  assign calls.valid       = connect.valid;
+  assign connect.ready     = calls.ready;
+  assign by_hand_cmd.valid = hand_cmd.valid;
+  assign hand_cmd.ready    = by_hand_cmd.ready;
+
   // ---- receive ----
 
   stream_if #(.T(frame_rx_t)) cm_frame ();
@@ -165,6 +188,7 @@ module roce_engine
       .TRUSTED (TRUSTED),
       .LANES   (MEMORIES),
       .LONG_REGIONS(|LONG_SET_UP),
+      .IPV6    (IPV6),
       .MAP     (MAP)
   ) receive (
       .clk,
@@ -486,7 +510,7 @@ module roce_engine
   ) frames (
       .clk,
       .rst,
-      .local_addr,
+      .local_addr(own),
       .cnp_dscp(dscp.cnp),
       .ect(congestion.rp_enable),
       .packet(framed),
@@ -602,11 +626,12 @@ module roce_engine
       .RD_DEPTH(RD_DEPTH),
       .CLOCK_HZ(CLOCK_HZ),
       .PASSIVE_CONTEXTS(CONTEXTS),
-      .PASSIVE_LONG_SET_UP(LONG_SET_UP)
+      .PASSIVE_LONG_SET_UP(LONG_SET_UP),
+      .IPV6    (IPV6)
   ) cm (
       .clk,
       .rst,
-      .local_addr,
+      .local_addr(own),
       .guid,
       .port,
       .max_mtu(MAX_MTU),
@@ -639,7 +664,7 @@ module roce_engine
       .close,
       .by_hand,
       .mine(connected),
-      .connect,
+      .connect(calls),
       .conn,
       .conn_answer,
       .events(cm_events),
@@ -652,7 +677,7 @@ module roce_engine
   ) hand (
       .clk,
       .rst,
-      .command(hand_cmd),
+      .command(by_hand_cmd),
       .answer(hand_done),
       .taken(connected),
       .by_hand,

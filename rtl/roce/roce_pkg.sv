@@ -31,6 +31,34 @@ package roce_pkg;
     return qpn_t'(index) + QPN_FIRST;
   endfunction
 
+  // ---- addresses ----
+
+  // The address of a peer in a device with or without IPv6. Without it all but 32 bits are constant, so synthesis keeps none of them.
+  function automatic ip_addr_t peer_address(logic ipv6, ip_addr_t ip);
+    return ipv6 ? ip : ip_mapped(ipv4_of(ip));
+  endfunction
+
+  // Which of the device's addresses a connection uses: the one that the peer called, or that of the peer's scope.
+  typedef enum logic [1:0] {
+    OWN_IPV4,
+    OWN_GLOBAL,
+    OWN_LINK_LOCAL
+  } own_address_e;
+  localparam int unsigned OWN_ADDRESSES = 3;
+  typedef logic [OWN_ADDRESSES-1:0] own_set_t;   // some of them, by own_address_e
+
+  function automatic own_address_e own_towards(ip_addr_t peer);
+    return is_mapped(peer) ? OWN_IPV4 : is_link_local(peer) ? OWN_LINK_LOCAL : OWN_GLOBAL;
+  endfunction
+
+  function automatic ip_addr_t own_address(local_addr_t local_, own_address_e own);
+    unique case (own)
+      OWN_GLOBAL:     return local_.global_;
+      OWN_LINK_LOCAL: return local_.link_local;
+      default:        return ip_mapped(local_.ip);
+    endcase
+  endfunction
+
   // ---- work requests and completions ----
 
   // Operation of a work request (ibv_wr_opcode, same values; receives are posted on the same stream).
@@ -161,7 +189,8 @@ package roce_pkg;
   // Attributes of a QP (names of ibv_qp_attr where there is one).
   typedef struct packed {
     mac_t        dst_mac;
-    ipv4_addr_t  dst_ip;
+    ip_addr_t    dst_ip;
+    own_address_e own;               // the source of its packets
     logic [7:0]  traffic_class;      // of its packets: the upper 6 bits are the DSCP, the others are not used
     qpn_t        dest_qp_num;
     pd_t         pd;
@@ -257,7 +286,7 @@ package roce_pkg;
   // Receive -> requester: a response packet. The payload of READ responses is on a stream beside it.
   typedef struct packed {
     qpn_t          qpn;
-    ipv4_addr_t    src_ip;
+    ip_addr_t      src_ip;
     logic [7:0]    opcode;       // ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, RDMA_READ_RESPONSE_*
     psn_t          psn;
     aeth_t         aeth;         // undefined in RDMA_READ_RESPONSE_MIDDLE
@@ -313,14 +342,13 @@ package roce_pkg;
   endfunction
 
   // A packet to build and send, from the requester or the response unit; roce_tx reads its payload from device memory.
-  localparam int unsigned EXT_BYTES = ATOMICETH_BYTES;  // room for the extension headers
   typedef struct packed {
     qpn_t        qpn;            // the device's
     logic [7:0]  opcode;
     psn_t        psn;
     logic        se;
     logic        ackreq;
-    logic [EXT_BYTES*8-1:0] ext; // extension headers in wire order, the first byte most significant
+    ext_bytes_t  ext;            // extension headers in wire order, the first byte most significant
     addr_t       addr;
     target_t     target;
     mr_key_t     key;            // for the read
@@ -372,7 +400,7 @@ package roce_pkg;
   typedef struct packed {
     logic       has_token;
     token_t     token;
-    ipv4_addr_t ip;
+    ip_addr_t   ip;
   } admission_ask_t;
 
   // Why a caller is not admitted, or its connection is closed. The numbers are those of the note in a REJ or DREQ.
@@ -400,7 +428,7 @@ package roce_pkg;
   typedef struct packed {
     client_t     client;
     logic [15:0] tag;            // chosen by the client, returned in the first event
-    ipv4_addr_t  ip;
+    ip_addr_t    ip;
     logic [15:0] port;           // in the RDMA IP CM port space TCP
     pd_t         pd;
     access_t     access;
@@ -426,12 +454,18 @@ package roce_pkg;
     qpn_t         qpn;
     logic [15:0]  tag;           // ESTABLISHED, REFUSED: of the request
     conn_reason_t reason;        // REFUSED, CLOSED
-    ipv4_addr_t   ip;            // the peer
+    ip_addr_t     ip;            // the peer
     contexts_t    contexts;      // OPENED: agreed with the peer
     logic         long_set_up;   // OPENED: agreed with the peer (docs/reference/calls.md)
     admitted_t    by;            // OPENED: the entry by which the peer was admitted
     private_t     private_data;  // of the REQ, REP or REJ; not with CLOSED
   } conn_event_t;
+
+  // A connection is to be closed.
+  typedef struct packed {
+    qpn_t     qpn;
+    logic     lost;              // only if it uses an address of the device that goes: that is the reason
+  } close_t;
 
   // Answers for different QPs may come in any order; a QP has at most one unanswered event.
   typedef struct packed {

@@ -282,6 +282,7 @@ module roce_qp_control
           valid: path_write,
           mac: command_q.attr.dst_mac,
           ip: command_q.attr.dst_ip,
+          own: command_q.attr.own,
           dscp: command_q.attr.traffic_class[7:2],
           qpn: command_q.attr.dest_qp_num
       };
@@ -409,8 +410,8 @@ module roce_qp_control
   end
 
   // ---- view ----
-  (* ram_style = "block" *) logic [$bits(packet_pkg::ipv4_addr_t)+$bits(qpn_t)-1:0] peers[QPS];
-  logic [$bits(packet_pkg::ipv4_addr_t)+$bits(qpn_t)-1:0] view_peer_q;
+  (* ram_style = "block" *) logic [$bits(packet_pkg::ip_addr_t)+$bits(qpn_t)-1:0] peers[QPS];
+  logic [$bits(packet_pkg::ip_addr_t)+$bits(qpn_t)-1:0] view_peer_q;
   qp_state_e view_state_q;
   assign view_index = sq_index(view_qpn);
   always_ff @(posedge clk) begin
@@ -420,7 +421,7 @@ module roce_qp_control
   end
   assign view = '{
           state: view_state_q,
-          ip: view_peer_q[24+:32],
+          ip: view_peer_q[$bits(qpn_t)+:$bits(packet_pkg::ip_addr_t)],
           dest_qp_num: view_peer_q[23:0],
           next: view_next,
           oldest: view_oldest

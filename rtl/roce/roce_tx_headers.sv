@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds the headers of a frame: reads the addresses of the QP's peer, fills in the headers, and computes the IPv4 checksum.
+// Builds the headers of a frame over IPv4 or IPv6: reads the addresses of the QP's peer, fills in the headers, and computes the IPv4 checksum.
 //
 // `job` to `frame`: 3 cycles, one frame a cycle; when `frame` stalls, `job` stalls. `went` is valid 2 cycles after `job` was taken. An
 // acknowledgement of a QP that is not set up is dropped.
@@ -52,15 +52,23 @@ module roce_tx_headers
   end
 
   // ---- headers, except the IPv4 checksum ----
-  localparam int unsigned TAIL_BYTES = HDR_BYTES - ROCE_HDR_BYTES - EXT_BYTES;  // of the header field of `frame`: not used
   typedef struct packed {
     tx_from_e    from;
     logic [6:0]  hdr_length;
     logic [15:0] payload_length;
     logic [1:0]  pad;
-    roce_hdr_t   hdr;
-    logic [EXT_BYTES*8-1:0] ext;
+  } shape_t;
+
+  typedef struct packed {
+    shape_t      shape;
+    roce_frame_t says;
   } laid_t;
+
+  typedef struct packed {
+    shape_t      shape;
+    logic        v6;
+    hdr_window_t hdr;
+  } summed_t;
 
   // Spreads the flows of a device over the paths of a network (IBTA annex A17.4.5): one port per QP, selected as in Linux.
   function automatic logic [15:0] source_port(qp_index_t index);
@@ -71,74 +79,78 @@ module roce_tx_headers
 
   function automatic laid_t headers(tx_job_t job_, sq_peer_t peer, local_addr_t local_, logic [5:0] cnp_dscp_, logic ect_, logic [15:0] identification);
     laid_t       r;
+    logic        v6;
     logic [5:0]  ext_bytes;
     logic [10:0] words;      // of payload
     logic [15:0] udp_length;
+    v6               = peer.own != OWN_IPV4;
     words            = job_.length[12:2] + 11'(|job_.length[1:0]);
     ext_bytes        = ext_headers(job_.opcode).bytes;
-    r.from           = job_.from;
-    r.pad            = 2'(-job_.length[1:0]);
-    r.payload_length = 16'(job_.length);
-    r.hdr_length     = 7'(ROCE_HDR_BYTES) + 7'(ext_bytes);
     udp_length       = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(ext_bytes) + {3'b0, words, 2'b00};
-
-    r.hdr.eth  = '{dst: peer.mac, src: local_.mac, ethertype: ETHERTYPE_IPV4};
-    r.hdr.ipv4 = '{
-        version: 4'd4,
-        ihl: 4'd5,
+    r.shape = '{
+        from: job_.from,
+        hdr_length: roce_hdr_bytes(v6) + 7'(ext_bytes),
+        payload_length: 16'(job_.length),
+        pad: 2'(-job_.length[1:0])
+    };
+    r.says = '{
+        dst_mac: peer.mac,
+        src_mac: local_.mac,
+        v6: v6,
+        dst: peer.ip,
+        src: own_address(local_, peer.own),
         dscp: job_.becn ? cnp_dscp_ : peer.dscp,
         ecn: {ect_ && job_.from != FROM_ACKS, 1'b0},
-        total_length: 16'(IPV4_HDR_BYTES) + udp_length,
         identification: identification,
-        flag_df: 1'b1,
-        ttl: 8'd64,
-        protocol: IPPROTO_UDP,
-        src: local_.ip,
-        dst: peer.ip,
-        default: '0
+        src_port: source_port(job_.index),
+        udp_length: udp_length,
+        bth: '{
+            opcode: job_.opcode,
+            se: job_.se,
+            migreq: !job_.becn,   // 0 in a CNP (IBTA annex A17.9.3)
+            padcnt: r.shape.pad,
+            pkey: PKEY_DEFAULT,
+            becn: job_.becn,
+            destqp: peer.qpn,
+            ackreq: job_.ackreq,
+            psn: job_.psn,
+            default: '0
+        },
+        ext: job_.ext
     };
-    // Checksum 0: the ICRC covers all of it (IBTA annex A17.3.1).
-    r.hdr.udp = '{src_port: source_port(job_.index), dst_port: UDP_PORT_ROCE, length: udp_length, checksum: '0};
-    r.hdr.bth = '{
-        opcode: job_.opcode,
-        se: job_.se,
-        migreq: !job_.becn,   // 0 in a CNP (IBTA annex A17.9.3)
-        padcnt: r.pad,
-        pkey: PKEY_DEFAULT,
-        becn: job_.becn,
-        destqp: peer.qpn,
-        ackreq: job_.ackreq,
-        psn: job_.psn,
-        default: '0
-    };
-    r.ext = job_.ext;
     return r;
   endfunction
 
-  laid_t       laid_q, summed_q;
+  laid_t       laid_q;
+  summed_t     summed_q;
   logic [15:0] sum_q, identification_q;
   logic        laid_valid_q;
   wire         keep = job_valid_q && (peer_q.valid || job_q.from != FROM_ACKS);
 
-  roce_hdr_t hdr;
+  roce_hdr_t   hdr;
+  hdr_window_t window;
   always_comb begin
-    hdr                      = summed_q.hdr;
+    hdr    = summed_q.hdr[$bits(hdr_window_t)-1-:$bits(roce_hdr_t)];
+    window = summed_q.hdr;
     hdr.ipv4.header_checksum = ~sum_q;
+    if (!summed_q.v6) window[$bits(hdr_window_t)-1-:$bits(roce_hdr_t)] = hdr;
   end
+  ipv4_hdr_t ipv4;
+  assign ipv4 = roce_ipv4(laid_q.says);
   assign frame.valid = summed_valid_q;
   assign frame.data  = frame_tx_t'{
-          hdr_length: summed_q.hdr_length,
-          payload_length: summed_q.payload_length,
-          pad: summed_q.pad,
+          hdr_length: summed_q.shape.hdr_length,
+          payload_length: summed_q.shape.payload_length,
+          pad: summed_q.shape.pad,
           icrc: 1'b1,
-          hdr: {hdr, summed_q.ext, {TAIL_BYTES * 8{1'b0}}}
+          hdr: window
       };
 
   always_ff @(posedge clk) begin
     if (step) begin
       laid_q   <= headers(job_q, peer_q, local_addr, cnp_dscp, ect, identification_q);
-      summed_q <= laid_q;
-      sum_q    <= ipv4_header_sum(laid_q.hdr.ipv4);
+      summed_q <= '{shape: laid_q.shape, v6: laid_q.says.v6, hdr: roce_window(laid_q.says, ipv4)};
+      sum_q    <= ipv4_header_sum(ipv4);
     end
     if (rst) begin
       job_valid_q      <= 1'b0;
@@ -156,8 +168,8 @@ module roce_tx_headers
   // ---- occupancy ----
   always_comb begin
     for (int unsigned i = 0; i < TX_FROM; i++)
-      under_way[i] = (job_valid_q && job_q.from == tx_from_e'(i)) || (laid_valid_q && laid_q.from == tx_from_e'(i))
-          || (summed_valid_q && summed_q.from == tx_from_e'(i));
+      under_way[i] = (job_valid_q && job_q.from == tx_from_e'(i)) || (laid_valid_q && laid_q.shape.from == tx_from_e'(i))
+          || (summed_valid_q && summed_q.shape.from == tx_from_e'(i));
   end
 
   // ---- counts of the QP ----

@@ -54,10 +54,11 @@ package roce_wire_pkg;
 
   localparam int unsigned BTH_BYTES = $bits(bth_t) / 8;    // 12
   localparam int unsigned AETH_BYTES = $bits(aeth_t) / 8;  // 4
+  localparam int unsigned DETH_BYTES = $bits(deth_t) / 8;  // 8
   localparam int unsigned ATOMICETH_BYTES = $bits(atomiceth_t) / 8;  // 28
   localparam int unsigned ICRC_BYTES = 4;
 
-  // Headers of a RoCE frame up to and including the BTH.
+  // Headers of a RoCE frame up to and including the BTH, over IPv4; over IPv6 they have IPV6_MORE_BYTES more.
   typedef struct packed {
     eth_hdr_t  eth;
     ipv4_hdr_t ipv4;
@@ -65,6 +66,74 @@ package roce_wire_pkg;
     bth_t      bth;
   } roce_hdr_t;
   localparam int unsigned ROCE_HDR_BYTES = $bits(roce_hdr_t) / 8;  // 54
+
+  // What is behind the BTH in a frame that the device sends: room for the longest extension headers.
+  localparam int unsigned EXT_BYTES = ATOMICETH_BYTES;
+  typedef logic [EXT_BYTES*8-1:0] ext_bytes_t;
+
+  // What the headers of a RoCE frame say, whichever version its IP packet has.
+  typedef struct packed {
+    mac_t        dst_mac;
+    mac_t        src_mac;
+    logic        v6;
+    ip_addr_t    dst;
+    ip_addr_t    src;
+    logic [5:0]  dscp;
+    logic [1:0]  ecn;
+    logic [15:0] identification;  // IPv4
+    logic [15:0] src_port;
+    logic [15:0] udp_length;
+    bth_t        bth;
+    ext_bytes_t  ext;             // the first byte most significant
+  } roce_frame_t;
+
+  localparam logic [7:0] ROCE_HOP_LIMIT = 8'd64;
+
+  // The IPv4 header, without its checksum.
+  function automatic ipv4_hdr_t roce_ipv4(roce_frame_t f);
+    return '{
+        version: 4'd4,
+        ihl: 4'd5,
+        dscp: f.dscp,
+        ecn: f.ecn,
+        total_length: 16'(IPV4_HDR_BYTES) + f.udp_length,
+        identification: f.identification,
+        flag_df: 1'b1,
+        ttl: ROCE_HOP_LIMIT,
+        protocol: IPPROTO_UDP,
+        src: ipv4_of(f.src),
+        dst: ipv4_of(f.dst),
+        default: '0
+    };
+  endfunction
+
+  // The header window of the frame. The UDP checksum is 0 in either version: the ICRC covers what it would (IBTA annex A17.3.1; over IPv6 as
+  // RFC 6935 permits). The flow label of IPv6 is the UDP source port, so that routers that look no further spread the flows as well (RFC 6438).
+  function automatic hdr_window_t roce_window(roce_frame_t f, ipv4_hdr_t ipv4);
+    eth_hdr_t  eth;
+    ipv6_hdr_t ipv6;
+    udp_hdr_t  udp;
+    eth  = '{dst: f.dst_mac, src: f.src_mac, ethertype: f.v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4};
+    ipv6 = '{
+        version: 4'd6,
+        dscp: f.dscp,
+        ecn: f.ecn,
+        flow_label: 20'(f.src_port),
+        payload_length: f.udp_length,
+        next_header: IPPROTO_UDP,
+        hop_limit: ROCE_HOP_LIMIT,
+        src: f.src,
+        dst: f.dst
+    };
+    udp  = '{src_port: f.src_port, dst_port: UDP_PORT_ROCE, length: f.udp_length, checksum: '0};
+    if (f.v6) return {eth, ipv6, udp, f.bth, f.ext, ((HDR_BYTES - ROCE_HDR_BYTES - IPV6_MORE_BYTES - EXT_BYTES) * 8)'(0)};
+    return {eth, ipv4, udp, f.bth, f.ext, ((HDR_BYTES - ROCE_HDR_BYTES - EXT_BYTES) * 8)'(0)};
+  endfunction
+
+  // Bytes of the headers up to the end of the BTH.
+  function automatic logic [6:0] roce_hdr_bytes(logic v6);
+    return 7'(ROCE_HDR_BYTES) + (v6 ? 7'(IPV6_MORE_BYTES) : '0);
+  endfunction
 
   typedef enum logic [7:0] {
     RC_SEND_FIRST            = 8'h00,

@@ -201,7 +201,8 @@ module nacelle_shell
   logic [29:0] quota;
 
   roce_admission #(
-      .CLOCK_HZ(CLOCK_HZ)
+      .CLOCK_HZ(CLOCK_HZ),
+      .IPV6    (IPV6)
   ) admission (
       .clk,
       .rst,
@@ -461,8 +462,8 @@ module nacelle_shell
   stream_if #(.T(connect_t)) connect ();
   stream_if #(.T(conn_event_t)) conn ();
   stream_if #(.T(conn_answer_t)) conn_answer ();
-  stream_if #(.T(qpn_t)) close ();
-  stream_if #(.T(qpn_t)) closes[2] ();         // of clients, of all
+  stream_if #(.T(close_t)) close ();
+  stream_if #(.T(close_t)) closes[2] ();       // of clients, of all that use an address
   stream_if #(.T(qp_cmd_t)) hand_cmd ();
   stream_if #(.T(logic)) hand_done ();
   localparam int unsigned HANDS = 3;           // software, what clients give up, what ends with the address
@@ -491,6 +492,9 @@ module nacelle_shell
   // Contexts are a matter of the RPC engine.
   localparam contexts_t [MAX_CLIENTS-1:0] CLIENT_CONTEXTS = CONTEXTS > 1 ? ($bits(contexts_t) * MAX_CLIENTS)'(CONTEXTS) << RPC_CLIENT * $bits(contexts_t) : '0;
 
+  own_set_t leaving;       // the device's addresses that go
+  assign leaving = withdrawal.close ? withdrawal.ipv6 ? own_set_t'(1 << OWN_GLOBAL | 1 << OWN_LINK_LOCAL) : own_set_t'(1 << OWN_IPV4) : '0;
+
   roce_engine #(
       .DATA_W  (DATA_W),
       .ID_W    (MASTER_ID_W),
@@ -500,6 +504,7 @@ module nacelle_shell
       .RQ_DEPTH(RQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
       .CONGESTION_CONTROL(CONGESTION_CONTROL),
+      .IPV6    (IPV6),
       .CLIENTS (CLIENTS),
       .TRUSTED (TRUSTED),
       .CONTEXTS(CLIENT_CONTEXTS),
@@ -527,7 +532,7 @@ module nacelle_shell
       .ended,
       .sweep,
       .congestion,
-      .leaving(withdrawal.close),
+      .leaving,
       .abandon(withdrawal.abandon),
       .closed(connections_closed),
       .seed,
@@ -640,8 +645,10 @@ module nacelle_shell
   ) address_withdrawal (
       .clk,
       .rst(plane_rst_q),
-      .close(withdrawal.close),
+      .leaving,
       .abandon(withdrawal.abandon),
+      .made,
+      .changed,
       .abandoned(connections_abandoned),
       .closing(closes[1]),
       .command(hands_cmd[2]),
@@ -650,7 +657,7 @@ module nacelle_shell
   );
 
   stream_arbiter #(
-      .T(qpn_t),
+      .T(close_t),
       .N(2)
   ) closings (
       .clk,

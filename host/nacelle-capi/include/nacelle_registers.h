@@ -342,7 +342,7 @@
 
 #define NACELLE_MANAGEMENT_BASE 0x01000u
 #define NACELLE_MANAGEMENT_BLOCK_TYPE 0x4d474d54u /* MGMT */
-#define NACELLE_MANAGEMENT_BLOCK_VERSION 0x00010000u
+#define NACELLE_MANAGEMENT_BLOCK_VERSION 0x00010001u
 
 #define NACELLE_MANAGEMENT_TYPE 0x000u /* r: 0x4d474d54, "MGMT": a management port. */
 #define NACELLE_MANAGEMENT_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -369,15 +369,15 @@
 #define NACELLE_MANAGEMENT_LOST_REFUSED_SHIFT 16 /* Connections refused. */
 #define NACELLE_MANAGEMENT_LOST_REFUSED_MASK 0xffff0000u
 #define NACELLE_MANAGEMENT_ARGUMENT 0x100u /* rw: Arguments of the next command; cannot be written while one is in progress. */
-#define NACELLE_MANAGEMENT_ARGUMENT_WORDS 20u
+#define NACELLE_MANAGEMENT_ARGUMENT_WORDS 23u
 #define NACELLE_MANAGEMENT_RESULT 0x200u /* r: Results of the last command; 0 where it has none. */
-#define NACELLE_MANAGEMENT_RESULT_WORDS 20u
+#define NACELLE_MANAGEMENT_RESULT_WORDS 23u
 
 /* ---- Admission ---- */
 
 #define NACELLE_ADMISSION_BASE 0x02000u
 #define NACELLE_ADMISSION_BLOCK_TYPE 0x41444d4eu /* ADMN */
-#define NACELLE_ADMISSION_BLOCK_VERSION 0x00010000u
+#define NACELLE_ADMISSION_BLOCK_VERSION 0x00010001u
 
 #define NACELLE_ADMISSION_TYPE 0x000u /* r: 0x41444d4e, "ADMN": the entries by which callers are admitted. */
 #define NACELLE_ADMISSION_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -398,10 +398,14 @@
 #define NACELLE_ADMISSION_MEMORY_WORDS 16u
 #define NACELLE_ADMISSION_DEADLINE 0x240u /* rw: The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none. */
 #define NACELLE_ADMISSION_DEADLINE_WORDS 16u
-#define NACELLE_ADMISSION_ADDRESS 0x280u /* rw: IPv4 address of a network: callers elsewhere are not admitted by this entry. */
+#define NACELLE_ADMISSION_ADDRESS 0x280u /* rw: IPv4 address of a network, or the last 32 bits of an IPv6 address: callers elsewhere are not admitted by this entry. */
 #define NACELLE_ADMISSION_ADDRESS_WORDS 16u
-#define NACELLE_ADMISSION_PREFIX 0x2c0u /* rw: Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token. */
+#define NACELLE_ADMISSION_PREFIX 0x2c0u /* rw: Length of that network's prefix, 0 to 32, of IPv6 0 to 128; 0: callers from everywhere, if they have the token. */
 #define NACELLE_ADMISSION_PREFIX_WORDS 16u
+#define NACELLE_ADMISSION_PREFIX_LENGTH_SHIFT 0 /* Of the prefix. Both fields can be written while the entry is free; undefined before they were. */
+#define NACELLE_ADMISSION_PREFIX_LENGTH_MASK 0x000000ffu
+#define NACELLE_ADMISSION_PREFIX_IPV6_SHIFT 8 /* The network is one of IPv6: ADDRESS_1 to ADDRESS_3 are the rest of its address. */
+#define NACELLE_ADMISSION_PREFIX_IPV6_MASK 0x00000100u
 #define NACELLE_ADMISSION_TOKEN_0 0x300u /* w: First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network. */
 #define NACELLE_ADMISSION_TOKEN_0_WORDS 16u
 #define NACELLE_ADMISSION_TOKEN_1 0x340u /* w: Second word of the token. */
@@ -410,6 +414,12 @@
 #define NACELLE_ADMISSION_TOKEN_2_WORDS 16u
 #define NACELLE_ADMISSION_TOKEN_3 0x3c0u /* w: Fourth word of the token. */
 #define NACELLE_ADMISSION_TOKEN_3_WORDS 16u
+#define NACELLE_ADMISSION_ADDRESS_1 0x400u /* rw: Bits 63 to 32 of the address of an IPv6 network. This register and the next two say nothing for one of IPv4. */
+#define NACELLE_ADMISSION_ADDRESS_1_WORDS 16u
+#define NACELLE_ADMISSION_ADDRESS_2 0x440u /* rw: Bits 95 to 64. */
+#define NACELLE_ADMISSION_ADDRESS_2_WORDS 16u
+#define NACELLE_ADMISSION_ADDRESS_3 0x480u /* rw: Bits 127 to 96. */
+#define NACELLE_ADMISSION_ADDRESS_3_WORDS 16u
 
 /* ---- Event log ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Allocates device memory: one extent of pages per context, first fit by address. All connections of a caller together have at most as
-// much as its quota. A caller is an entry of admission with its `quota`, or, without one, an IPv4 address; `memory_per_caller` is that of
+// much as its quota. A caller is an entry of admission with its `quota`, or, without one, an IP address; `memory_per_caller` is that of
 // an address, and of an entry that has none.
 //
 // The extents in use form a list sorted by address, one node per context, in RAM: free extents need not be merged, and a walk ends
@@ -22,7 +22,7 @@ module rpc_extents
     input  logic       rst,
     input  logic       opened,         // a connection is opened: its slot and caller. It has no extent
     input  slot_t      opened_slot,
-    input  ipv4_addr_t opened_ip,
+    input  ip_addr_t   opened_ip,
     input  admitted_t  opened_by,
     input  logic [29:0] memory_per_caller,  // KiB; 0: no limit
     output admission_entry_t quota_of,      // of this entry:
@@ -54,7 +54,7 @@ module rpc_extents
 
   typedef struct packed {
     logic       entry;             // of admission: its number is in `who`
-    ipv4_addr_t who;
+    ip_addr_t   who;
   } caller_t;
 
   typedef enum logic [2:0] {
@@ -90,12 +90,12 @@ module rpc_extents
   page_t       place_base_q;
 
   // The quota is read when the caller is known, and not needed before the next cycle.
-  wire caller_t opened_caller = opened_by.valid ? '{entry: 1'b1, who: ipv4_addr_t'(opened_by.entry)} : '{entry: 1'b0, who: opened_ip};
+  wire caller_t opened_caller = opened_by.valid ? '{entry: 1'b1, who: ip_mapped(ipv4_addr_t'(opened_by.entry))} : '{entry: 1'b0, who: opened_ip};
   logic [29:0] quota_q;
   wire         own_quota = caller_q.entry && quota != '0;
   wire         limited = quota_q != '0;
   wire page_t  most = page_t'(quota_q >> (PAGE_W - 10));
-  assign quota_of = admission_entry_t'(caller_q.who);
+  assign quota_of = admission_entry_t'(ipv4_of(caller_q.who));
 
   // Between the previous node and this one, or the end of memory.
   wire page_t limit = at_q.valid ? node_q.base : FIRST_PAGE + PAGES;

@@ -51,7 +51,7 @@ module rpc_setup
     stream_if.sink       cleared,       // cleared_t: one for each, in any order
     input  logic         opened,        // a connection is opened: its slot and caller
     input  slot_t        opened_slot,
-    input  ipv4_addr_t   opened_ip,
+    input  ip_addr_t     opened_ip,
     input  admitted_t    opened_by,
     input  logic [29:0]  memory_per_caller,  // KiB; 0: no limit
     output admission_entry_t quota_of,

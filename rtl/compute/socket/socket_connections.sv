@@ -92,7 +92,7 @@ module socket_connections
     if (opens) begin   // what was offered stays as it is, whatever a kernel in reset says
       connect_q <= '{
           tag: 16'(asked.slot),
-          ip: ipv4_of(asked.ip),
+          ip: asked.ip,
           port: asked.port,
           path_mtu: PATH_MTU,
           timeout: ACK_TIMEOUT,

@@ -73,7 +73,7 @@ async def a_connection_is_opened_and_closed(dut, stall: float) -> None:
     for slot in range(SLOTS):
         bench.open(slot, PEER + slot, data)
         asked = await bench.connects.recv()
-        assert (asked.tag, asked.ip, asked.port, asked.private_data) == (slot, (PEER + slot) & 0xFFFF_FFFF, PORT, data)
+        assert (asked.tag, asked.ip, asked.port, asked.private_data) == (slot, PEER + slot, PORT, data)
         assert not any(vars(asked.access).values()) and asked.initiator_depth == 8 and asked.responder_resources == 0
         await bench.established(slot, 0x100 + slot, data ^ 1)
     assert bench.used() == 0b111

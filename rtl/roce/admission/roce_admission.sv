@@ -3,7 +3,7 @@
 // Admission of callers (docs/reference/admission.md): a table of entries, each with a token of 16 bytes or for a network, its quotas, and
 // its deadline. The connection manager asks with each REQ; the RPC engine asks for the quota of memory.
 //
-// A REQ is judged in 114 cycles (2 while admission is off), beside the connection manager's search: one word of the table a cycle,
+// A REQ is judged in 162 cycles, 114 without IPv6 (2 while admission is off), beside the connection manager's search: one word of the table a cycle,
 // always all words of all entries, so the time tells nothing of a token. Deadlines are looked at once a second, in 17 cycles; a REQ
 // that comes meanwhile waits for that. After reset the table is cleared in 256 cycles, and takes no access before.
 //
@@ -15,7 +15,8 @@ module roce_admission
   import time_pkg::*;
   import event_log_pkg::*;
 #(
-    parameter longint unsigned CLOCK_HZ = 250_000_000
+    parameter longint unsigned CLOCK_HZ = 250_000_000,
+    parameter bit              IPV6 = 1'b1       // callers may have IPv6 addresses; else an entry with an IPv6 network is for none
 ) (
     input  logic               clk,
     input  logic               rst,
@@ -54,20 +55,41 @@ module roce_admission
     EXPIRE
   } fsm_e;
 
-  // The words of an entry that a REQ is judged by, in this order: the prefix before what it is for.
-  localparam int unsigned STEPS = 7;
-  localparam logic [2:0] S_PREFIX = 3'd0, S_ADDRESS = 3'd1, S_FIRST_TOKEN = 3'd2, S_LAST_TOKEN = 3'd5, S_CONNECTIONS = 3'd6;
-  function automatic logic [3:0] word_of(logic [2:0] step);
+  // The words of an entry that a REQ is judged by, in this order: the prefix before what it is for. Of the address the last word first.
+  typedef logic [3:0] step_t;
+  localparam int unsigned ADDRESS_WORDS = IPV6 ? 4 : 1;
+  localparam step_t S_PREFIX = 4'd0, S_FIRST_TOKEN = 4'd1, S_LAST_TOKEN = 4'd4, S_ADDRESS = 4'd5;
+  localparam step_t S_CONNECTIONS = S_ADDRESS + step_t'(ADDRESS_WORDS);
+  function automatic logic [3:0] word_of(step_t step);
+    if (step == S_CONNECTIONS) return AT_CONNECTIONS[9:6];
     unique case (step)
-      S_PREFIX:      return AT_PREFIX[9:6];
-      S_ADDRESS:     return AT_ADDRESS[9:6];
-      3'd2:          return AT_TOKEN_0[9:6];
-      3'd3:          return AT_TOKEN_1[9:6];
-      3'd4:          return AT_TOKEN_2[9:6];
-      3'd5:          return AT_TOKEN_3[9:6];
-      default:       return AT_CONNECTIONS[9:6];
+      S_PREFIX: return AT_PREFIX[9:6];
+      4'd1:     return AT_TOKEN_0[9:6];
+      4'd2:     return AT_TOKEN_1[9:6];
+      4'd3:     return AT_TOKEN_2[9:6];
+      4'd4:     return AT_TOKEN_3[9:6];
+      4'd5:     return AT_ADDRESS[9:6];
+      4'd6:     return AT_ADDRESS_1[9:6];
+      4'd7:     return AT_ADDRESS_2[9:6];
+      default:  return AT_ADDRESS_3[9:6];
     endcase
   endfunction
+
+  typedef logic [1:0] address_word_t;
+  function automatic address_word_t address_word_of(step_t step);
+    return IPV6 ? address_word_t'(step - S_ADDRESS) : '0;
+  endfunction
+
+  // The bits of a word of an address, 0 the last one, that are beyond a prefix of this length.
+  function automatic logic [31:0] beyond(logic [7:0] length, address_word_t word);
+    logic [2:0] earlier;                // words before it
+    earlier = 3'd3 - 3'(word);
+    if (length[7:5] > earlier) return '0;
+    if (length[7:5] < earlier) return '1;
+    return '1 >> length[4:0];
+  endfunction
+
+  localparam ip_addr_t MAPPED = ip_mapped('0);
 
   fsm_e             fsm_q;
   state_e [ADMISSION_ENTRIES-1:0] state_q;
@@ -89,7 +111,7 @@ module roce_admission
   (* ram_style = "block" *) logic [31:0] words[256];
   logic [7:0]  clear_q;
   logic [31:0] word_q;
-  logic [2:0]  step_q, step_was_q;
+  step_t       step_q, step_was_q;
   admission_entry_t entry_q, entry_was_q;
   wire clearing = fsm_q == CLEAR;
   wire free = state_q[table_at[3:0]] == FREE;
@@ -138,7 +160,7 @@ module roce_admission
 
   // ---- the walk: a word is asked for in one cycle and looked at in the next ----
   logic walked_q, last_q;
-  wire last_step = fsm_q == EXPIRE || step_q == 3'(STEPS - 1);
+  wire last_step = fsm_q == EXPIRE || step_q == S_CONNECTIONS;
   wire last = last_step && entry_q == admission_entry_t'(ADMISSION_ENTRIES - 1);
   wire walking = fsm_q inside {JUDGE, EXPIRE} && !last_q;
 
@@ -153,11 +175,18 @@ module roce_admission
   end
 
   // ---- an entry against the REQ ----
-  logic [31:0] outside_q;   // bits of an address that the prefix does not compare
+  logic [31:0] outside_q;   // bits of a word of an address that the prefix does not compare
+  logic        v6_q;        // the network is one of IPv6
+  logic [7:0]  length_q;    // of its prefix; one of IPv4 is that of mapped addresses
   logic        anywhere_q, near_q, token_equal_q, token_none_q;
   wire [1:0]   token_word = 2'(S_LAST_TOKEN - step_was_q);
   wire         is_token = step_was_q inside {[S_FIRST_TOKEN:S_LAST_TOKEN]};
   wire         ask_word_equal = word_q == ask.token[token_word];
+  wire         is_address = step_was_q inside {[S_ADDRESS:S_CONNECTIONS - 1'b1]};
+  wire address_word_t address_word = address_word_of(step_was_q);
+  wire [31:0]  network_word = v6_q || address_word == '0 ? word_q : MAPPED[32*address_word+:32];
+  wire         near = ((network_word ^ ask.ip[32*address_word+:32]) & ~outside_q) == '0 && (IPV6 || !v6_q);
+  wire [7:0]   stated = word_q[8] ? word_q[7:0] : {2'b00, word_q[5:0]};   // length of the prefix
   state_e      begun_q;     // what it was when its first word was looked at
   wire for_it = near_q && (ask.has_token ? token_equal_q && !token_none_q : token_none_q && !anywhere_q);
   wire decides = walked_q && fsm_q == JUDGE && step_was_q == S_CONNECTIONS && for_it;
@@ -169,13 +198,15 @@ module roce_admission
 
   always_ff @(posedge clk) begin
     if (step_was_q == S_PREFIX) begin
-      outside_q     <= word_q[5] ? '0 : '1 >> word_q[4:0];
-      anywhere_q    <= word_q[5:0] == '0;
+      anywhere_q    <= stated == '0;
+      v6_q          <= word_q[8] && stated != '0;
+      length_q      <= word_q[8] || stated == '0 ? stated : word_q[5] ? 8'd128 : 8'd96 + 8'(word_q[4:0]);
       token_equal_q <= 1'b1;
       token_none_q  <= 1'b1;
       begun_q       <= state_q[entry_was_q];
     end
-    if (step_was_q == S_ADDRESS) near_q <= ((word_q ^ ask.ip) & ~outside_q) == '0;
+    outside_q <= beyond(length_q, address_word_of(step_q));
+    if (is_address) near_q <= near && (near_q || step_was_q == S_ADDRESS);
     if (is_token && !ask_word_equal) token_equal_q <= 1'b0;
     if (is_token && word_q != '0) token_none_q <= 1'b0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The registers of admission on AXI4-Lite (admission.rdl): one page of 4 KiB. What an entry says is in a table behind `table_at`, its
-// words in the order of their addresses. An access takes 3 cycles; one at a time, writes before reads. One that no register has is
+// words in the order of their addresses modulo 1 KiB. An access takes 3 cycles; one at a time, writes before reads. One that no register has is
 // answered with DECERR, a write to a part of one with SLVERR. In reset, and until `ready`, no access is accepted.
 module roce_admission_registers
   import memory_pkg::*;
@@ -26,8 +26,8 @@ module roce_admission_registers
 );
   localparam logic [31:0] NEXT = {12'd0, cci_map_pkg::EVENT_LOG_PAGE, 12'd0};
 
-  if (STATE_WORDS != ADMISSION_ENTRIES || AT_STATE != 12'h100 || AT_TOKEN_0 != 12'h300 || AT_TOKEN_3 != 12'h3c0) begin : g_check
-    $fatal(1, "roce_admission_registers: the words of the entries must be those of 0x100 to 0x3ff");
+  if (STATE_WORDS != ADMISSION_ENTRIES || AT_STATE != 12'h100 || AT_TOKEN_3 != 12'h3c0 || AT_ADDRESS_1 != 12'h400 || AT_ADDRESS_3 != 12'h480) begin : g_check
+    $fatal(1, "roce_admission_registers: the words of the entries must be those of 0x100 to 0x4bf, the last three in the places of the table that the first registers leave free");
   end
 
   typedef enum logic [1:0] {
@@ -71,7 +71,7 @@ module roce_admission_registers
     table_in = bus.wdata;
     if (write_at[11:6] == AT_CONNECTIONS[11:6]) table_in[31:16] = '0;
     if (write_at[11:6] == AT_MEMORY[11:6]) table_in[31:30] = '0;
-    if (write_at[11:6] == AT_PREFIX[11:6]) table_in[31:6] = '0;
+    if (write_at[11:6] == AT_PREFIX[11:6]) table_in[31:9] = '0;
   end
 
   logic [31:0] read_data;

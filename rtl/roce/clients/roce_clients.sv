@@ -47,7 +47,7 @@ module roce_clients
     stream_if.source connect,
     stream_if.sink   conn,
     stream_if.source conn_answer,
-    stream_if.source close,
+    stream_if.source close,                  // close_t
     stream_if.source mr_cmd,
     stream_if.sink   mr_rsp,
 
@@ -265,7 +265,7 @@ module roce_clients
 
   // ---- connections ----
   stream_if #(.T(connect_t)) named[N] ();
-  stream_if #(.T(qpn_t)) owned[N] ();
+  stream_if #(.T(close_t)) owned[N] ();
   for (genvar i = 0; i < N; i++) begin : g_conn
     always_comb begin
       named[i].data        = client_connect[i].data;
@@ -278,7 +278,7 @@ module roce_clients
     wire index_t close_index = index_t'(qp_index(client_close[i].data));
     wire mine = qpn_exists(client_close[i].data, QPS) && (client_t'(i) == ADMIN || owners[close_index] == client_t'(i));
     assign owned[i].valid        = client_close[i].valid && mine;
-    assign owned[i].data         = client_close[i].data;
+    assign owned[i].data         = '{qpn: client_close[i].data, lost: 1'b0};
     assign client_close[i].ready = owned[i].ready || !mine;
 
     assign client_conn[i].valid = conn.valid && conn.data.client == client_t'(i);
@@ -291,7 +291,7 @@ module roce_clients
   assign conn.ready = |conn_taken;
 
   stream_arbiter #(.T(connect_t), .N(N)) connect_arbiter (.clk, .rst, .in(named), .last('1), .out(connect));
-  stream_arbiter #(.T(qpn_t), .N(N)) close_arbiter (.clk, .rst, .in(owned), .last('1), .out(close));
+  stream_arbiter #(.T(close_t), .N(N)) close_arbiter (.clk, .rst, .in(owned), .last('1), .out(close));
   stream_arbiter #(.T(conn_answer_t), .N(N)) answer_arbiter (.clk, .rst, .in(client_conn_answer), .last('1), .out(conn_answer));
 
   stream_if #(.T(mr_cmd_t)) region_cmd[N] ();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Ends everything that uses the device's address when that is about to go. When `close` rises, each connection is closed, in the order of
-// QP numbers: its peer gets a DREQ. When `abandon` rises, each is closed once more, which ends those that still wait for their peer, and
-// queue pairs that software has set up go to ERR; then `abandoned` is high until `abandon` falls.
+// Ends everything that uses an address of the device when that is about to go. When `leaving` names addresses, each connection is told, in the
+// order of QP numbers: the peers of those that use one get a DREQ. When `abandon` rises, each is told once more, which ends those that still
+// wait for their peer, and queue pairs that software has set up with such an address go to ERR; then `abandoned` is high until `abandon`
+// falls. Connections and queue pairs with other addresses stay.
 //
 // One QP after another; waits for `command` and its answer, which comes in a bounded time (roce_qp_control).
 module roce_close_all
@@ -13,10 +14,12 @@ module roce_close_all
 ) (
     input  logic     clk,
     input  logic     rst,
-    input  logic     close,
-    input  logic     abandon,       // only with `close`
+    input  own_set_t leaving,       // addresses; stable until it is 0 again
+    input  logic     abandon,       // only with `leaving`
     output logic     abandoned,
-    stream_if.source closing,       // qpn_t
+    input  logic     made,          // pulse: a QP was set up
+    input  qp_cmd_t  changed,       // with these attributes
+    stream_if.source closing,       // close_t
     stream_if.source command,       // qp_cmd_t
     stream_if.sink   answer,        // logic
     output logic     idle
@@ -36,9 +39,16 @@ module roce_close_all
   logic   abandon_q;                // this round is the second one
   wire qpn_t qpn = qp_number(qp_index_t'(index_q));
   wire    last = index_q == index_t'(QPS - 1);
+  wire    close = leaving != '0;
+
+  // The address of each queue pair.
+  (* ram_style = "distributed" *) logic [$bits(own_address_e)-1:0] owns[QPS];
+  wire index_t made_at = index_t'(qp_index(changed.qpn));
+  always_ff @(posedge clk) if (made) owns[made_at] <= changed.attr.own;
+  wire concerned = leaving[owns[index_q]];
 
   assign closing.valid = state_q == S_CLOSE;
-  assign closing.data  = qpn;
+  assign closing.data  = '{qpn: qpn, lost: 1'b1};
   assign command.valid = state_q == S_COMMAND;
   assign command.data  = '{op: QP_MODIFY, qpn: qpn, state: QPS_ERR, attr: '0};
   assign answer.ready  = state_q == S_ANSWER;
@@ -55,7 +65,7 @@ module roce_close_all
       S_CLOSE: if (closing.ready) begin
         index_q <= index_q + 1'b1;
         state_q <= last ? S_WAIT : S_CLOSE;
-        if (abandon_q) begin
+        if (abandon_q && concerned) begin
           index_q <= index_q;
           state_q <= S_COMMAND;
         end

@@ -99,6 +99,7 @@ module roce_management_events
     };
     if (push_async) begin
       entry              = '0;
+      entry.ip           = packet_pkg::ip_mapped('0);   // none
       entry.asynchronous = 1'b1;
       entry.kind         = qp_event.data.kind;
       entry.qpn          = qp_event.data.qpn;

@@ -51,14 +51,22 @@ package roce_management_pkg;
     qpn_t         qpn;
     logic [15:0]  tag;                           // wc_status_e if asynchronous
     conn_reason_t reason;
-    logic [31:0]  ip;
+    packet_pkg::ip_addr_t ip;
     private_t     private_data;
   } man_event_t;
+
+  // Addresses: the last 32 bits are in a word of each command's own, the others in these three, the lowest first. Arguments have them only
+  // with the flag `v6`, so that software that knows IPv4 alone need not write them.
+  localparam int unsigned ADDRESS_AT = 20;
+  function automatic packet_pkg::ip_addr_t address_of(words_t a, logic v6, logic [31:0] last);
+    return v6 ? {a[ADDRESS_AT+2], a[ADDRESS_AT+1], a[ADDRESS_AT], last} : packet_pkg::ip_mapped(last);
+  endfunction
 
   function automatic qp_attr_t qp_attr_of(words_t a);
     qp_attr_t attr;
     attr.dst_mac            = {a[3][15:0], a[2]};
-    attr.dst_ip             = a[4];
+    attr.dst_ip             = address_of(a, a[6][20], a[4]);
+    attr.own                = own_towards(attr.dst_ip);
     attr.dest_qp_num        = a[5][23:0];
     attr.traffic_class      = a[5][31:24];
     attr.pd                 = a[6][7:0];
@@ -118,7 +126,7 @@ package roce_management_pkg;
     connect_t c;
     c = '0;
     c.tag                 = a[0][15:0];
-    c.ip                  = a[1];
+    c.ip                  = address_of(a, a[2][16], a[1]);
     c.port                = a[2][15:0];
     c.pd                  = a[3][7:0];
     c.access              = access_t'(a[3][11:8]);
@@ -137,7 +145,7 @@ package roce_management_pkg;
     r = '0;
     r[0] = 32'(view.state);
     r[1] = {15'd0, by_hand, 4'd0, 4'(client), pd};
-    r[2] = view.ip;
+    {r[ADDRESS_AT+2], r[ADDRESS_AT+1], r[ADDRESS_AT], r[2]} = view.ip;
     r[3] = 32'(view.dest_qp_num);
     r[4] = 32'(view.next);
     r[5] = 32'(view.oldest);
@@ -176,7 +184,7 @@ package roce_management_pkg;
     r[1] = 32'(event_.qpn);
     r[2] = 32'(event_.tag);
     r[3] = 32'(event_.reason);
-    r[4] = event_.ip;
+    {r[ADDRESS_AT+2], r[ADDRESS_AT+1], r[ADDRESS_AT], r[4]} = event_.ip;
     for (int unsigned i = 0; i < PRIVATE_BYTES / 4; i++) begin
       r[PRIVATE_AT+i] = event_.private_data[(PRIVATE_BYTES/4-1-i)*32+:32];
     end

@@ -39,6 +39,7 @@ module roce_cm
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     QPS = 16,            // connections, a power of two
     parameter int unsigned     CLIENTS = 2,         // at most 4
+    parameter bit              IPV6 = 1'b1,         // peers may have IPv6 addresses
     parameter int unsigned     RD_DEPTH = 8,        // READs and atomics outstanding per QP, at most 16
     parameter longint unsigned CLOCK_HZ = 250_000_000,
     parameter int unsigned     MSG_DEPTH = 32,      // messages queued, in each of the two queues
@@ -67,7 +68,7 @@ module roce_cm
     input  logic [31:0] seed,            // of the random numbers; loaded again whenever it changes
     input  time_t       now,             // device cycles; may jump ahead
     input  cm_limits_t  limits,          // for connections opened by peers
-    input  logic        leaving,         // the device's address goes: no connection is accepted, and `close` has that reason
+    input  own_set_t    leaving,         // addresses of the device that go: no connection is accepted on them, and `close` has that reason
     input  logic        abandon,         // `close` does not wait for the peer any longer
 
     output logic        asks,            // a REQ is processed:
@@ -91,7 +92,7 @@ module roce_cm
     stream_if.source    qp_cmd,          // qp_cmd_t
     stream_if.sink      qp_done,         // logic
     stream_if.sink      qp_event,        // qp_event_t; always taken
-    stream_if.sink      close,           // qpn_t: the owner closes it
+    stream_if.sink      close,           // close_t: the owner closes it, or its address goes
     input  logic [QPS-1:0] by_hand,      // numbers of QPs created by software
     output logic [QPS-1:0] mine,         // numbers in use by connections
 
@@ -124,10 +125,10 @@ module roce_cm
   stream_if #(.T(cm_send_t)) send ();
   logic rx_idle, drop_malformed, drop_overflow, named;
   comm_id_t   names_id;
-  ipv4_addr_t names_ip;
+  ip_addr_t   names_ip;
 
-  roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .DEPTH(MSG_DEPTH)) receiver (
-      .clk, .rst, .local_ip(local_addr.ip), .port(leaving ? '0 : port), .max_mtu, .frame(rx), .payload(rx_payload),
+  roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .IPV6(IPV6), .DEPTH(MSG_DEPTH)) receiver (
+      .clk, .rst, .port, .leaving, .max_mtu, .frame(rx), .payload(rx_payload),
       .names_id, .names_ip, .named, .msg,
       .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
@@ -180,6 +181,7 @@ module roce_cm
   logic     acceptable_q;    // a REQ that the device supports
   logic     expired_q;
   logic     is_req_q;        // the event is a REQ
+  logic     lost_q;          // OP_CLOSE: only if its address goes
   admission_verdict_t verdict_q;
   admission_why_e ended_q, ended_d;  // the entry of this caller's connection has ended
   arp_answer_t resolved_q;
@@ -241,7 +243,7 @@ module roce_cm
   );
 
   // ---- the next event ----
-  logic   makes_stale, answer_foreign, pick_valid, pick_idle;
+  logic   makes_stale, answer_foreign, pick_valid, pick_lost, pick_idle;
   cm_op_e pick_op;
   idx_t   pick_idx;
   roce_cm_pick #(.QPS(QPS)) pick (
@@ -250,7 +252,7 @@ module roce_cm
       .tell_valid(tell_pending && conn_free), .tell_idx,
       .msg_valid(msg.valid), .msg_id(msg.data.ids.remote_comm_id),   // the local communication id contains the index
       .walk_valid(walk_due), .walk_idx(walk), .walk_taken(pick_walk), .connect_valid(connect.valid),
-      .valid(pick_valid), .op(pick_op), .idx(pick_idx), .idle(pick_idle)
+      .valid(pick_valid), .op(pick_op), .lost(pick_lost), .idx(pick_idx), .idle(pick_idle)
   );
 
   assign conn_answer.ready = commit && op_q == OP_ANSWER || answer_foreign;
@@ -289,6 +291,7 @@ module roce_cm
       .resolved(resolved_q.found),
       .mac(resolved_q.mac),
       .leaving,
+      .lost(lost_q),
       .abandon,
       .accepted(conn_answer.data.accept),
       .told(tell_kind),
@@ -328,7 +331,7 @@ module roce_cm
   // ---- the other units ----
   wire resolves = op_q == OP_CONNECT || expired_q;
   assign arp_query.valid  = fsm_q == S_RESOLVE && resolves;
-  assign arp_query.data   = ip_mapped((op_q == OP_CONNECT) ? connect.data.ip : work_q.ip);
+  assign arp_query.data   = (op_q == OP_CONNECT) ? connect.data.ip : work_q.ip;
   assign arp_answer.ready = fsm_q == S_RESOLVED;
   assign qp_cmd.valid     = fsm_q == S_QP;
   assign qp_done.ready    = fsm_q == S_QP_DONE;
@@ -339,6 +342,7 @@ module roce_cm
       attr: '{
           dst_mac: work_q.mac,
           dst_ip: work_q.ip,
+          own: work_q.own,
           traffic_class: {work_q.dscp, 2'b00},
           dest_qp_num: work_q.remote_qpn,
           pd: work_q.pd,
@@ -389,6 +393,7 @@ module roce_cm
         search_q <= turn_q;
         if (pick_valid) begin
           op_q  <= pick_op;
+          lost_q <= pick_lost;
           is_req_q <= pick_op == OP_MESSAGE && is_req;
           idx_q <= pick_idx;
           fsm_q <= pick_op == OP_CONNECT || (pick_op == OP_MESSAGE && (is_req || is_rep || names_own)) ? S_SEARCH : S_READ;
@@ -553,7 +558,7 @@ module roce_cm
   always_ff @(posedge clk) begin
     to_log.valid     <= !rst && (opened || closed || failed || refused);
     to_log.item.kind <= opened ? LOG_OPENED : closed ? LOG_CLOSED : failed ? LOG_CONNECT_FAILED : LOG_REFUSED;
-    to_log.item.a    <= work_q.ip;
+    to_log.item.a    <= ipv4_of(work_q.ip);   // of an IPv6 address the last 32 bits
     to_log.item.b    <= refused ? refusal : failed ? 32'(plan_q.why) : peer;
   end
 

@@ -38,7 +38,8 @@ module roce_cm_decide
     input  logic         expired,       // OP_WALK: its timer has expired
     input  logic         resolved,      // OP_CONNECT, OP_WALK in CM_RESOLVING: the peer's address is known
     input  mac_t         mac,           // valid if `resolved`
-    input  logic         leaving,       // OP_CLOSE: the device's address goes: that is the reason,
+    input  own_set_t     leaving,       // addresses of the device that go: of those of OP_CLOSE that are `lost`,
+    input  logic         lost,          // the connections that use one are closed, for that reason,
     input  logic         abandon,       // and there is no time to wait for the peer
     input  logic         accepted,      // OP_ANSWER: the answer to CONN_OPENED
     input  conn_event_e  told,          // OP_TELL
@@ -55,6 +56,8 @@ module roce_cm_decide
 );
   wire retry = was.retries != 0;
   wire asked = was.state == CM_REQ_RCVD;   // the owner has not answered CONN_OPENED yet: CONN_CLOSED follows the answer
+  wire address_goes = leaving[was.own];
+  wire spared = lost && !address_goes;
 
   cm_conn_t   message_becomes;
   cm_plan_t   message_plan;
@@ -95,6 +98,7 @@ module roce_cm_decide
         becomes.active = 1'b1;
         becomes.mac = mac;
         becomes.ip = connect.ip;
+        becomes.own = own_towards(connect.ip);
         becomes.port = connect.port;
         becomes.ids.local_comm_id = new_comm_id;
         becomes.tid = {8'h0, new_psn, new_comm_id};
@@ -194,14 +198,15 @@ module roce_cm_decide
       end
 
       OP_CLOSE, OP_STALE, OP_END:
-      if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // aborted as Linux does it (cm_destroy_id)
+      if (spared) plan.write = 1'b0;
+      else if (was.state inside {CM_RESOLVING, CM_REQ_SENT}) begin   // aborted as Linux does it (cm_destroy_id)
         plan.send   = was.state == CM_REQ_SENT;
         plan.attr   = CM_REJ;
         plan.reason = REJ_TIMEOUT;
         plan.save   = 1'b1;
         plan.tell   = 1'b1;
         plan.kind   = CONN_REFUSED;
-        plan.why    = leaving ? CONN_ADDRESS_LOST : conn_reason_t'(REJ_CONSUMER_DEFINED);
+        plan.why    = address_goes ? CONN_ADDRESS_LOST : conn_reason_t'(REJ_CONSUMER_DEFINED);
         plan.write  = 1'b1;
         becomes.state = CM_IDLE;
         becomes.owed  = OWED_REFUSED;
@@ -211,7 +216,7 @@ module roce_cm_decide
         plan.send   = 1'b1;
         plan.reset  = 1'b1;
         plan.tell   = !asked;
-        plan.why    = (op == OP_STALE) ? conn_reason_t'(REJ_STALE_CONN) : leaving ? CONN_ADDRESS_LOST : '0;
+        plan.why    = (op == OP_STALE) ? conn_reason_t'(REJ_STALE_CONN) : address_goes ? CONN_ADDRESS_LOST : '0;
         plan.write  = 1'b1;
         if (asked) begin
           plan.attr   = CM_REJ;

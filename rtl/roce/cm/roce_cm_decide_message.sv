@@ -68,6 +68,7 @@ module roce_cm_decide_message
           becomes.owed    = OWED_OPENED;
           becomes.mac = msg.mac;
           becomes.ip = msg.ip;
+          becomes.own = msg.own;
           becomes.tid = msg.tid;
           becomes.ids = '{local_comm_id: new_comm_id, remote_comm_id: msg.ids.local_comm_id};
           becomes.remote_qpn = msg.qpn;
@@ -161,6 +162,7 @@ module roce_cm_decide_message
           becomes = '0;
           becomes.mac = msg.mac;
           becomes.ip  = msg.ip;
+          becomes.own = msg.own;
           becomes.tid = msg.tid;
           becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
         end
@@ -206,6 +208,7 @@ module roce_cm_decide_message
           becomes = '0;
           becomes.mac = msg.mac;
           becomes.ip = msg.ip;
+          becomes.own = msg.own;
           becomes.ids = '{local_comm_id: msg.ids.remote_comm_id, remote_comm_id: msg.ids.local_comm_id};
         end else if (!right_qpn) begin
           counts.drop_malformed = 1'b1;

@@ -20,7 +20,7 @@ module roce_cm_pick
     input  logic       picking,
 
     stream_if.sink     qp_event,          // qp_event_t
-    stream_if.sink     close,             // qpn_t
+    stream_if.sink     close,             // close_t
     input  logic       makes_stale,       // pulse, not while `picking`: this connection is stale
     input  logic [$clog2(QPS)-1:0] stale_idx,
     input  logic       answer_valid,      // an owner has answered
@@ -37,6 +37,7 @@ module roce_cm_pick
 
     output logic       valid,
     output cm_op_e     op,
+    output logic       lost,              // OP_CLOSE: only if its address goes
     output logic [$clog2(QPS)-1:0] idx,   // of its connection, if known yet
     output logic       idle               // no event is stored here
 );
@@ -69,7 +70,7 @@ module roce_cm_pick
   end
 
   // ---- the choice ----
-  wire close_ours = qp_index(close.data) < qpn_t'(QPS);
+  wire close_ours = qp_index(close.data.qpn) < qpn_t'(QPS);
   wire answer_ours = qp_index(answer_qpn) < qpn_t'(QPS);
   wire first = news.valid || close.valid || stale_q || answer_valid || tell_valid;  // one of those with priority
   logic [2:0] turn;
@@ -78,6 +79,7 @@ module roce_cm_pick
   );
 
   assign close.ready    = picking && !news.valid;
+  assign lost           = !news.valid && close.data.lost;
   assign walk_taken     = picking && !first && turn[2];
   assign answer_foreign = picking && op == OP_ANSWER && answer_valid && !answer_ours;
 
@@ -90,7 +92,7 @@ module roce_cm_pick
       idx = news.data.idx;
     end else if (close.valid) begin
       valid = picking && close_ours;
-      idx   = idx_t'(qp_index(close.data));
+      idx   = idx_t'(qp_index(close.data.qpn));
     end else if (stale_q) begin
       op  = OP_STALE;
       idx = stale_idx_q;

@@ -108,9 +108,18 @@ package roce_cm_pkg;
     logic [3:0]   ip_version;
     logic [3:0]   reserved;
     logic [15:0]  port;       // the caller's
-    logic [127:0] src_addr;   // an IPv4 address in the last 4 bytes
+    logic [127:0] src_addr;   // an IPv4 address in the last 4 bytes, behind zeros
     logic [127:0] dst_addr;
   } cma_hdr_t;
+
+  function automatic logic [3:0] cma_version_of(own_address_e own);
+    return own == OWN_IPV4 ? 4'd4 : 4'd6;
+  endfunction
+
+  // An address in this header.
+  function automatic logic [127:0] cma_address(own_address_e own, ip_addr_t ip);
+    return own == OWN_IPV4 ? 128'(ipv4_of(ip)) : ip;
+  endfunction
 
   // Last 8 bytes of the private data of a REQ or REP between endpoints with extensions of the standard
   // (docs/reference/extensions.md).
@@ -250,13 +259,6 @@ package roce_cm_pkg;
     logic [MAD_DATA_BYTES*8-1:0] data;
   } cm_mad_t;
 
-  // Headers of every frame of the general service interface (IBTA 9.2, A17.3).
-  typedef struct packed {
-    roce_hdr_t roce;
-    deth_t     deth;
-  } gsi_hdr_t;
-  localparam int unsigned GSI_HDR_BYTES = $bits(gsi_hdr_t) / 8;  // 62
-
   // ---- between the units of roce_cm ----
 
   // Times in the datagrams are 4.096 us * 2^exponent (IBTA 12.7.4). Longer ones are limited to this: 17 s.
@@ -296,7 +298,8 @@ package roce_cm_pkg;
   typedef struct packed {
     cm_attr_e     attr;
     mac_t         mac;               // source MAC address
-    ipv4_addr_t   ip;
+    ip_addr_t     ip;
+    own_address_e own;               // the device's address that it was sent to
     tid_t         tid;
     cm_ids_t      ids;               // as sent: local is the peer's. A REQ has no remote_comm_id
     qpn_t         qpn;               // REQ, REP: the peer's; DREQ: the device's
@@ -370,7 +373,8 @@ package roce_cm_pkg;
     logic        active;            // the device has sent the REQ
     logic [1:0]  mras;              // sent for the REQ
     mac_t        mac;               // the peer's, or its router's
-    ipv4_addr_t  ip;
+    ip_addr_t    ip;
+    own_address_e own;              // the device's address: what the peer has called, or that of the called peer's scope
     logic [15:0] port;              // active: the peer's
     cm_ids_t     ids;               // local is the device's
     tid_t        tid;

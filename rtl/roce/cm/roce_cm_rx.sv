@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Receives the datagrams for QP1, checks them, and extracts the fields that the connection manager needs. One beat a cycle and 12 free
+// Receives the datagrams for QP1, checks them, and extracts the fields that the connection manager needs. One beat a cycle and 14 free
 // cycles between datagrams; a message is at `msg` about 25 cycles after its last beat. The stream never stalls: while DEPTH messages are
 // queued, the next one is dropped (the peer retransmits it) and counted. There are two queues, served in turn: one for messages that name a
 // connection, by the local id and the peer's address, and one for all others, so that messages without a connection do not delay the
@@ -17,17 +17,18 @@ module roce_cm_rx
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned CLIENTS = 2,
+    parameter bit          IPV6 = 1'b1,          // else every packet is one of IPv4
     parameter int unsigned DEPTH = 32            // of each queue
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  ipv4_addr_t  local_ip,
     input  logic [CLIENTS-1:0][15:0] port,  // RDMA IP CM port on which each client listens; 0: it does not
+    input  own_set_t    leaving,    // addresses that go: nobody listens on them
     input  mtu_code_t   max_mtu,
     stream_if.sink      frame,      // frame_rx_t
     axis_if.sink        payload,
     output comm_id_t    names_id,   // the connection that the current message names, if any
-    output ipv4_addr_t  names_ip,
+    output ip_addr_t    names_ip,
     input  logic        named,      // a cycle later: it exists
     stream_if.source    msg,        // cm_msg_t
     output logic        drop_malformed,
@@ -39,6 +40,7 @@ module roce_cm_rx
   localparam logic [6:0] PKEY_MEMBER_BIT = 7'd15;
 
   stream_if #(.T(cm_msg_t)) decoded ();
+  stream_if #(.T(cm_msg_t)) stored ();
   logic full, store_idle, named_q;
 
   // ---- the frame's headers, then its beats ----
@@ -63,7 +65,8 @@ module roce_cm_rx
   state_e            state_q;
   logic              good_q;
   mac_t              mac_q;
-  ipv4_addr_t        ip_q;
+  ip_addr_t          ip_q, called_q;   // source and destination
+  own_address_e      own_q;
   logic [BEAT_W-1:0] beat_q;
   logic [BEATS-1:0][DATA_W-1:0] words_q;
 
@@ -104,10 +107,10 @@ module roce_cm_rx
 
   rej_reason_e refusal, refusal_q;
   always_comb begin
-    if (!heard || req.service_id.prefix != '0 || req.service_id.port_space != RDMA_PS_TCP) refusal = REJ_INVALID_SERVICE_ID;
+    if (!heard || leaving[own_q] || req.service_id.prefix != '0 || req.service_id.port_space != RDMA_PS_TCP) refusal = REJ_INVALID_SERVICE_ID;
     else if (req.transport_service_type != TRANSPORT_RC) refusal = REJ_INVALID_TRANSPORT_TYPE;
-    else if (req.cma.cma_version != 0 || req.cma.ip_version != 4) refusal = REJ_UNSUPPORTED;
-    else if (req.cma.dst_addr[31:0] != local_ip) refusal = REJ_INVALID_GID;
+    else if (req.cma.cma_version != 0 || req.cma.ip_version != cma_version_of(own_q)) refusal = REJ_UNSUPPORTED;
+    else if (req.cma.dst_addr != cma_address(own_q, called_q)) refusal = REJ_INVALID_GID;
     else if (req.path_packet_payload_mtu == 0 || req.path_packet_payload_mtu > 4'(max_mtu)) refusal = REJ_INVALID_MTU;
     else refusal = REJ_NONE;
   end
@@ -136,7 +139,9 @@ module roce_cm_rx
       S_FRAME: begin
         good_q <= hdr_good;
         mac_q  <= head.headers.l2.src;
-        ip_q   <= ipv4_of(head.headers.l3.src);
+        ip_q     <= peer_address(IPV6, head.headers.l3.src);
+        called_q <= peer_address(IPV6, head.headers.l3.dst);
+        own_q    <= own_towards(peer_address(IPV6, head.headers.l3.dst));
         beat_q <= '0;
         if (frame.valid) state_q <= (head.payload_length == 0) ? S_CHECK : S_PAYLOAD;
       end
@@ -166,6 +171,7 @@ module roce_cm_rx
     decoded.data.attr                = attr;
     decoded.data.mac                 = mac_q;
     decoded.data.ip                  = ip_q;
+    decoded.data.own                 = own_q;
     decoded.data.tid                 = mad.hdr.tid;
     decoded.data.ids                 = dreq.ids;
     decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : is_req ? req.local_qpn : rep.local_qpn;
@@ -192,8 +198,15 @@ module roce_cm_rx
   assign decoded.valid = state_q == S_KEEP && good_q;
 
   roce_cm_store #(.T(cm_msg_t), .DEPTH(DEPTH)) store (
-      .clk, .rst, .in(decoded), .queue(named_q), .full, .out(msg), .idle(store_idle)
+      .clk, .rst, .in(decoded), .queue(named_q), .full, .out(stored), .idle(store_idle)
   );
+  assign msg.valid    = stored.valid;
+  assign stored.ready = msg.ready;
+  always_comb begin
+    msg.data    = stored.data;
+    msg.data.ip = peer_address(IPV6, stored.data.ip);
+    if (!IPV6) msg.data.own = OWN_IPV4;
+  end
 
   always_ff @(posedge clk) begin
     drop_malformed <= !rst && state_q == S_KEEP && !good_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds a message of the connection manager and sends it as a frame of QP1: headers to `frame`, the 256 bytes of its MAD to
+// Builds a message of the connection manager and sends it as a frame of QP1, over IPv4 or IPv6: headers to `frame`, the 256 bytes of its MAD to
 // `payload`.
 // One beat a cycle from the cycle in which `msg` is valid; takes `msg` with the last of header and beats. Either output may stall.
 module roce_cm_tx
@@ -39,43 +39,40 @@ module roce_cm_tx
   assign conn = msg.data.conn;
 
   // ---- headers ----
-  gsi_hdr_t hdr;
+  ip_addr_t    own;          // the device's address of the connection
+  deth_t       deth;
+  roce_frame_t says;
+  ipv4_hdr_t   ipv4;
+  assign own = own_address(local_addr, conn.own);
   always_comb begin
-    hdr = '0;
-    hdr.roce.eth = '{dst: conn.mac, src: local_addr.mac, ethertype: ETHERTYPE_IPV4};
-    hdr.roce.ipv4.version = 4'd4;
-    hdr.roce.ipv4.ihl = 4'd5;
-    hdr.roce.ipv4.dscp = conn.dscp;
-    hdr.roce.ipv4.total_length = 16'(GSI_HDR_BYTES - ETH_HDR_BYTES + MAD_BYTES + ICRC_BYTES);
-    hdr.roce.ipv4.flag_df = 1'b1;
-    hdr.roce.ipv4.ttl = 8'd64;
-    hdr.roce.ipv4.protocol = IPPROTO_UDP;
-    hdr.roce.ipv4.src = local_addr.ip;
-    hdr.roce.ipv4.dst = conn.ip;
-    hdr.roce.ipv4 = ipv4_with_checksum(hdr.roce.ipv4);
-    hdr.roce.udp.src_port = UDP_SRC_PORT;
-    hdr.roce.udp.dst_port = UDP_PORT_ROCE;
-    hdr.roce.udp.length = 16'(GSI_HDR_BYTES - ETH_HDR_BYTES - IPV4_HDR_BYTES + MAD_BYTES + ICRC_BYTES);
-    hdr.roce.bth.opcode = UD_SEND_ONLY;
-    hdr.roce.bth.pkey = PKEY_DEFAULT;
-    hdr.roce.bth.destqp = QPN_GSI;
-    hdr.roce.bth.psn = psn_q;
-    hdr.deth.qkey = QKEY_GSI;
-    hdr.deth.srcqp = QPN_GSI;
+    deth       = '0;
+    deth.qkey  = QKEY_GSI;
+    deth.srcqp = QPN_GSI;
+    says = '0;
+    says.dst_mac = conn.mac;
+    says.src_mac = local_addr.mac;
+    says.v6 = conn.own != OWN_IPV4;
+    says.dst = conn.ip;
+    says.src = own;
+    says.dscp = conn.dscp;
+    says.src_port = UDP_SRC_PORT;
+    says.udp_length = 16'(UDP_HDR_BYTES + BTH_BYTES + DETH_BYTES + MAD_BYTES + ICRC_BYTES);
+    says.bth.opcode = UD_SEND_ONLY;
+    says.bth.pkey = PKEY_DEFAULT;
+    says.bth.destqp = QPN_GSI;
+    says.bth.psn = psn_q;
+    says.ext = {deth, ((EXT_BYTES - DETH_BYTES) * 8)'(0)};
   end
+  assign ipv4 = ipv4_with_checksum(roce_ipv4(says));
 
   assign frame.valid = msg.valid && !frame_done_q;
-  assign frame.data.hdr_length = 7'(GSI_HDR_BYTES);
+  assign frame.data.hdr_length = roce_hdr_bytes(says.v6) + 7'(DETH_BYTES);
   assign frame.data.payload_length = 16'(MAD_BYTES);
   assign frame.data.pad = '0;
   assign frame.data.icrc = 1'b1;
-  assign frame.data.hdr = {hdr, (HDR_BYTES*8 - $bits(gsi_hdr_t))'(0)};
+  assign frame.data.hdr = roce_window(says, ipv4);
 
   // ---- the datagram ----
-  function automatic logic [127:0] mapped(ipv4_addr_t ip);
-    return {80'h0, 16'hffff, ip};
-  endfunction
-
   cm_mad_t mad;
   cm_req_t req;
   cm_rep_t rep;
@@ -113,15 +110,15 @@ module roce_cm_tx
     req.max_cm_retries = REQ_RETRIES;
     req.primary_local_port_lid = '1;
     req.primary_remote_port_lid = '1;
-    req.primary_local_port_gid = mapped(local_addr.ip);
-    req.primary_remote_port_gid = mapped(conn.ip);
+    req.primary_local_port_gid = own;
+    req.primary_remote_port_gid = conn.ip;
     req.primary_traffic_class = {conn.dscp, 2'b00};
-    req.primary_hop_limit = 8'd64;
+    req.primary_hop_limit = ROCE_HOP_LIMIT;
     req.primary_local_ack_timeout = conn.ack_timeout;
-    req.cma.ip_version = 4'd4;
+    req.cma.ip_version = cma_version_of(conn.own);
     req.cma.port = {2'b11, conn.ids.local_comm_id[13:0]};   // in the dynamic range; different for each connection
-    req.cma.src_addr = 128'(local_addr.ip);
-    req.cma.dst_addr = 128'(conn.ip);
+    req.cma.src_addr = cma_address(conn.own, own);
+    req.cma.dst_addr = cma_address(conn.own, conn.ip);
     req.private_data = msg.data.private_data;
     req.extensions = extensions;
 

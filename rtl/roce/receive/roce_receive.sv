@@ -18,6 +18,7 @@ module roce_receive
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
     parameter int unsigned LANES    = 1,      // memories
     parameter bit          LONG_REGIONS = 1'b0,  // there are regions of 2^32 bytes and more
+    parameter bit          IPV6     = 1'b1,   // there are IPv6 packets
     parameter memory_map_t MAP      = '0      // their addresses
 ) (
     input  logic            clk,
@@ -90,7 +91,7 @@ module roce_receive
   qp_cmd_t         cmd_q;                     // one at a time
   logic            local_idle;
 
-  roce_rx #(.DATA_W(DATA_W)) rx (
+  roce_rx #(.DATA_W(DATA_W), .IPV6(IPV6)) rx (
       .clk, .rst, .now, .frame, .payload, .cm, .cm_payload, .response, .response_payload, .packet, .packet_payload,
       .events(rx_events), .idle(rx_idle)
   );

@@ -5,8 +5,9 @@
 // other RC packets and CNPs to the responder. A response with congestion experienced (CE) also goes to the responder, without its payload:
 // the responder checks the peer and reports the mark.
 //
-// Checks (IBTA 9.6.1.1): TVer 0, P_Key of the default partition, UD opcodes for QP1 only, RC opcodes and CNP for the other QPs. A frame
-// that fails is counted (drop_bad_bth), its payload is discarded, and it has no other effect. Datagrams for QP1 may stall the frames behind
+// Checks (IBTA 9.6.1.1): TVer 0, P_Key of the default partition, UD opcodes for QP1 only, RC opcodes and CNP for the other QPs; and that no
+// IPv6 packet has an IPv4-mapped source, by which it would pass for one of an IPv4 peer. A frame that fails is counted (drop_bad_bth), its
+// payload is discarded, and it has no other effect. Datagrams for QP1 may stall the frames behind
 // them for a small share of the time (hold_budget); beyond that they are dropped and counted (drop_cm_rate). Latency 1 cycle to `packet`,
 // `response` and `cm`; one frame a cycle; payload one beat a cycle, from 1 cycle after its frame. Headers run up to PAYLOADS packets ahead
 // of their payload. When an output stalls, everything behind it stalls.
@@ -14,11 +15,13 @@ module roce_rx
   import packet_pkg::*;
   import frame_pkg::*;
   import roce_wire_pkg::*;
+  import roce_pkg::*;
   import roce_events_pkg::*;
   import roce_rx_pkg::*;
   import time_pkg::*;
 #(
     parameter int unsigned DATA_W   = 512,
+    parameter bit          IPV6     = 1'b1,    // there are IPv6 packets
     parameter int unsigned PAYLOADS = 16       // power of two
 ) (
     input  logic             clk,
@@ -73,6 +76,7 @@ module roce_rx
   assign offered     = frame.data;
   assign offered_bth = offered.headers.l4.roce.bth;
   assign frame.ready = !held_q || held_leaves;
+  wire disguised     = IPV6 && offered.headers.l3.v6 && is_mapped(offered.headers.l3.src);
   assign route       = in_hand.route;
 
   always_ff @(posedge clk) begin
@@ -86,7 +90,7 @@ module roce_rx
     judged.opcode      = rc_opcode(offered_bth.opcode);
     judged.has_payload = offered.payload_length != '0;
     judged.too_many    = 1'b0;
-    if (offered_bth.tver != '0 || offered_bth.pkey[14:0] != PKEY_DEFAULT[14:0]) judged.route = TO_DROP;
+    if (offered_bth.tver != '0 || offered_bth.pkey[14:0] != PKEY_DEFAULT[14:0] || disguised) judged.route = TO_DROP;
     else if (offered_bth.destqp == QPN_GSI) begin
       judged.route = offered_bth.opcode[7:5] == SERVICE_UD && cm_allowed ? TO_CM : TO_DROP;
       judged.too_many = offered_bth.opcode[7:5] == SERVICE_UD && !cm_allowed;
@@ -133,7 +137,7 @@ module roce_rx
   assign part[PART_REQUESTER].ready = response.ready || route != TO_REQUESTER;
   assign response.data = '{
       qpn: bth.destqp,
-      src_ip: ipv4_of(head.headers.l3.src),
+      src_ip: peer_address(IPV6, head.headers.l3.src),
       opcode: bth.opcode,
       psn: bth.psn,
       aeth: roce.ext.response.aeth,
@@ -155,7 +159,7 @@ module roce_rx
       ce: marked,
       qpn: bth.destqp,
       psn: bth.psn,
-      src_ip: ipv4_of(head.headers.l3.src),
+      src_ip: peer_address(IPV6, head.headers.l3.src),
       payload_length: route == TO_REQUESTER ? '0 : head.payload_length,
       reth: roce.ext.request.reth,
       word: roce.word,

@@ -34,7 +34,7 @@ package roce_rx_pkg;
     logic        ce;                  // congestion experienced (RFC 3168)
     qpn_t        qpn;
     psn_t        psn;
-    ipv4_addr_t  src_ip;
+    ip_addr_t    src_ip;
     logic [15:0] payload_length;
     reth_t       reth;                // first packet of a WRITE; READ; ATOMIC without dmalen
     logic [31:0] word;                // ImmDt of a request with_imm, IETH of one with_inv
@@ -44,7 +44,7 @@ package roce_rx_pkg;
 
   // ---- the receive side of a QP: set by QP_SETUP ----
   typedef struct packed {
-    ipv4_addr_t  dst_ip;              // the peer
+    ip_addr_t    dst_ip;              // the peer
     pd_t         pd;
     access_t     access;
     mtu_code_t   path_mtu;

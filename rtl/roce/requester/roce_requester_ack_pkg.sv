@@ -39,7 +39,7 @@ package roce_requester_ack_pkg;
     logic [12:0]            length;
     logic                   has_payload;
     atomicacketh_t          original;
-    packet_pkg::ipv4_addr_t src_ip;
+    packet_pkg::ip_addr_t   src_ip;
   } ack_event_t;
 
   // Commands of roce_qp_control, which waits for their completion.

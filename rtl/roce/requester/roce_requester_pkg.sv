@@ -125,7 +125,8 @@ package roce_requester_pkg;
   typedef struct packed {
     logic                  valid;
     packet_pkg::mac_t       mac;
-    packet_pkg::ipv4_addr_t ip;
+    packet_pkg::ip_addr_t   ip;
+    own_address_e           own;
     logic [5:0]             dscp;
     qpn_t                   qpn;
   } sq_peer_t;
@@ -175,7 +176,7 @@ package roce_requester_pkg;
     sq_path_t               path;
     ack_policy_t            policy;
     rd_count_t              rd_posted;
-    packet_pkg::ipv4_addr_t peer_ip;
+    packet_pkg::ip_addr_t   peer_ip;
   } ack_words_t;
 
   typedef struct packed {
@@ -233,7 +234,7 @@ package roce_requester_pkg;
   // State of a QP as returned by a query.
   typedef struct packed {
     qp_state_e              state;   // QPS_RESET also for a QP number that does not exist
-    packet_pkg::ipv4_addr_t ip;      // of the peer; `ip` and the fields after it are undefined in RESET
+    packet_pkg::ip_addr_t   ip;      // of the peer; `ip` and the fields after it are undefined in RESET
     qpn_t                   dest_qp_num;
     psn_t                   next;    // first PSN never sent; `next` and `oldest` are undefined before RTS
     psn_t                   oldest;  // oldest PSN not acknowledged

@@ -185,7 +185,7 @@ module roce_requester_tables
       .clk, .write(tail.valid), .write_at(tail_at), .write_data(tail_word.rd),
       .read(ack.read), .read_at(ack_at), .read_data(ack_words.rd_posted)
   );
-  ram_1w1r #(.T(packet_pkg::ipv4_addr_t), .WORDS(QPS)) ack_peer (
+  ram_1w1r #(.T(packet_pkg::ip_addr_t), .WORDS(QPS)) ack_peer (
       .clk, .write(peer.valid), .write_at(peer_at), .write_data(peer_word.ip),
       .read(ack.read), .read_at(ack_at), .read_data(ack_words.peer_ip)
   );

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of QP1 with communication management datagrams, a peer that sends them, and what Linux sent."""
+"""Frames of QP1 with communication management datagrams, a peer that sends them, and what Linux sent.
+
+Hosts are named by IPv4 addresses: see nacelle_tb.family."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacelle_tb import cm
 from nacelle_tb.cm import DREP, DREQ, MRA, REJ, REP, REQ, RTU, Message
+from nacelle_tb.family import address
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from scapy.utils import rdpcap
@@ -19,15 +23,13 @@ PORT = 12345
 DEVICE_MAC, DEVICE_IP = "52:54:00:63:00:01", "10.99.0.1"
 
 
-def frame(payload: bytes, src_ip: str, src_mac: str, **changes: int) -> bytes:
+def frame(payload: bytes, src_ip: str, src_mac: str, dst_ip: str = DEVICE_IP, **changes: int) -> bytes:
     """An Ethernet frame of QP1 as it comes to the device, without ICRC. Changes: opcode, qkey, srcqp, pkey."""
     deth = struct.pack(">II", changes.get("qkey", 0x80010000), changes.get("srcqp", 1))
     bth = BTH(opcode=changes.get("opcode", 0x64), migreq=0, pkey=changes.get("pkey", 0xFFFF), dqpn=1, psn=5)
+    ip = IPv6(src=src_ip, dst=dst_ip, hlim=64) if ":" in src_ip else IP(src=src_ip, dst=dst_ip, flags="DF", ttl=64)
     packet = (
-        Ether(src=src_mac, dst=DEVICE_MAC)
-        / IP(src=src_ip, dst=DEVICE_IP, flags="DF", ttl=64)
-        / UDP(sport=55410, dport=4791, chksum=0)
-        / Raw(bytes(bth)[:12] + deth + payload)
+        Ether(src=src_mac, dst=DEVICE_MAC) / ip / UDP(sport=55410, dport=4791, chksum=0) / Raw(bytes(bth)[:12] + deth + payload)
     )
     return bytes(packet)
 
@@ -39,8 +41,13 @@ class Caller(cm.Request):
     mac: str = "52:54:00:63:00:02"
     tid: int = 0x2F2707425
 
+    def data(self) -> bytes:
+        """With the addresses that these hosts have."""
+        return cm.Request.data(replace(self, ip=address(self.ip), called=address(self.called)))
+
     def frame(self, attr: int, data: bytes, tid: int | None = None) -> bytes:
-        return frame(cm.mad(attr, self.tid if tid is None else tid, data), self.ip, self.mac)
+        mad = cm.mad(attr, self.tid if tid is None else tid, data)
+        return frame(mad, self.ip, self.mac, self.called if ":" in self.ip else DEVICE_IP)
 
     def req(self) -> bytes:
         return self.frame(REQ, self.data())

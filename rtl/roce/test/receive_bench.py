@@ -15,6 +15,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, run
+from nacelle_tb.family import ip_number
 from nacelle_tb.record import FRAME_RX
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -30,10 +31,6 @@ FAR = 1 << 40
 RQ_DEPTH = 4
 TRUSTED = 0  # the client that may use LOCAL_DMA_LKEY
 BASE = 0x10_0000
-
-
-def ip(text: str) -> int:
-    return int.from_bytes(bytes(map(int, text.split("."))), "big")
 
 
 def access(rights: frozenset[str]) -> dict[str, int]:
@@ -198,8 +195,8 @@ class Bench:
         if qpn in self.model.qps:
             await self.reset(qpn)
         answer = await self.command(
-            "QP_SETUP", qpn, state, dst_ip=ip(peer), dest_qp_num=qpn + 100, rq_psn=psn, path_mtu=mtu, min_rnr_timer=timer, pd=pd,
-            access=access(rights), selective_repeat=int(selective), max_dest_rd_atomic=max_rd, client=client,
+            "QP_SETUP", qpn, state, dst_ip=ip_number(peer), dest_qp_num=qpn + 100, rq_psn=psn, path_mtu=mtu, min_rnr_timer=timer,
+            pd=pd, access=access(rights), selective_repeat=int(selective), max_dest_rd_atomic=max_rd, client=client,
         )  # fmt: skip
         assert answer == 1
         self.clients[qpn] = client
@@ -300,7 +297,7 @@ class Bench:
         got = _take(self.response)
         assert len(got) == len(self.model.responses)
         for r, frame in zip(got, self.model.responses, strict=True):
-            assert (r.qpn, r.src_ip, r.opcode, r.psn) == (frame.qpn, ip(frame.src), frame.opcode, frame.psn)
+            assert (r.qpn, r.src_ip, r.opcode, r.psn) == (frame.qpn, ip_number(frame.src), frame.opcode, frame.psn)
             assert r.payload_length == len(frame.payload)
             if frame.opcode != op("RC_RDMA_READ_RESPONSE_MIDDLE"):
                 assert (r.aeth.syndrome, r.aeth.msn) == (frame.ext[0], int.from_bytes(frame.ext[1:4], "big"))
@@ -415,12 +412,17 @@ PORTS = {
 }
 
 
-def build_and_run(test_file: str, width: int = 64, testcase: str | None = None, qps: int = QPS, lanes: int = 1) -> None:
-    """The cocotb tests of a file, on the receive side of this width and size."""
+def build_and_run(
+    test_file: str, width: int = 64, testcase: str | None = None, qps: int = QPS, lanes: int = 1, family: int = 4,
+    chosen: str = "",
+) -> None:  # fmt: skip
+    """The cocotb tests of a file, or those chosen by a regular expression, on the receive side of this width and size."""
     payloads = {"payload": AxisIn(width), "cm_payload": AxisOut(width), "response_payload": AxisOut(width), "data": AxisOut(width)}
     params = {"DATA_W": width, "QPS": qps, "RQ_DEPTH": RQ_DEPTH, "TRUSTED": 1 << TRUSTED}
     if lanes > 1:
         params |= {"LANES": lanes, "MAP": f"{{256'h0, 64'h{FAR:x}, 64'h{FAR:x}, 64'h0, 64'h{FAR:x}}}"}
     ports = PORTS | payloads | {"done": Several(Sink("memory_pkg::dma_done_t"), lanes)}
-    env = {"NACELLE_QPS": str(qps), "NACELLE_LANES": str(lanes)}
+    env = {"NACELLE_QPS": str(qps), "NACELLE_LANES": str(lanes), "NACELLE_FAMILY": str(family)}
+    if chosen:
+        env["COCOTB_TEST_FILTER"] = chosen
     run("roce_receive", test_file, params=params, ports=ports, testcase=testcase, env=env)

@@ -514,7 +514,7 @@ class Bench:
     ) -> Peer:  # fmt: skip
         """Sets a QP up, with its far end."""
         dest = more.pop("dest", (0x10000 + qpn * 3) % PSNS)
-        peer = Peer(self, qpn, dest, psn, 128 << mtu, 0x020000010000 + qpn, 0x0A000100 + qpn % 4096, **more)
+        peer = Peer(self, qpn, dest, psn, 128 << mtu, 0x020000010000 + qpn, (0x20010DB8_00000000 + qpn % 4096) << 64 | 1, **more)
         attr = self.attributes(peer, psn, mtu, timeout, retry, rnr, max_rd)
         self.cmd.send(op=op("QP_SETUP"), qpn=qpn, state=op(state), attr=attr)
         assert await self.answer.recv() == expect

@@ -15,6 +15,7 @@ from nacelle_tb.svtypes import constant
 P = "roce_pkg::"
 WQE, CQE, CONNECT, CONN, ANSWER = (P + t for t in ("rdma_wqe_t", "rdma_cqe_t", "connect_t", "conn_event_t", "conn_answer_t"))
 QPN = "roce_wire_pkg::qpn_t"
+CLOSE = "roce_pkg::close_t"
 MR_CMD, MR_RSP = P + "mr_cmd_t", P + "mr_rsp_t"
 QP_CMD = P + "qp_cmd_t"
 INDEX = "roce_pkg::qp_index_t"
@@ -35,7 +36,7 @@ PORTS = {
     "connect": Source(CONNECT),
     "conn": Sink(CONN),
     "conn_answer": Source(ANSWER),
-    "close": Source(QPN),
+    "close": Source(CLOSE),
     "mr_cmd": Source(MR_CMD),
     "mr_rsp": Sink(MR_RSP),
     "made": Plain("input", "logic"),
@@ -72,7 +73,7 @@ class Bench:
             setattr(self, name, [StreamSink(dut, f"{name}{i}", kind, stall) for i in range(N)])
         for name, kind in sources.items():
             setattr(self, name, [StreamSource(dut, f"{name}{i}", kind, stall) for i in range(N)])
-        out = {"wqe": WQE, "connect": CONNECT, "conn_answer": ANSWER, "close": QPN, "mr_cmd": MR_CMD, "fail": QP_CMD}
+        out = {"wqe": WQE, "connect": CONNECT, "conn_answer": ANSWER, "close": CLOSE, "mr_cmd": MR_CMD, "fail": QP_CMD}
         for name, kind in out.items():
             setattr(self, name, StreamSink(dut, name, kind, stall))
         for name, kind in {"cqe": CQE, "conn": CONN, "mr_rsp": MR_RSP, "failed": "logic"}.items():
@@ -430,7 +431,8 @@ async def commands_and_events_go_to_their_client(dut) -> None:
         for qpn in (0, 2, 3, 4, QPS + 2):
             bench.client_close[client].send(qpn)
     await wait_cycles(dut, 300)
-    assert sorted(bench.close.received) == [2, 2, 3, 4, 4]
+    assert sorted(close.qpn for close in bench.close.received) == [2, 2, 3, 4, 4]
+    assert not any(close.lost for close in bench.close.received)
     assert all(not source.busy for source in bench.client_close)
 
 

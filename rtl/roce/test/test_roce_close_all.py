@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""roce_close_all: each queue pair is closed when the address goes, and once more, with a command, when there is no more time."""
+"""roce_close_all: each connection is told when addresses go, and once more when there is no more time; then queue pairs that use
+one get a command."""
 
 from __future__ import annotations
 
 import cocotb
 from nacelle_tb.bench import Plain, Sink, Source, run
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import constant
+from nacelle_tb.svtypes import constant, struct
 
 QPS, FIRST = 8, 2
-QPN, CMD = "roce_wire_pkg::qpn_t", "roce_pkg::qp_cmd_t"
+CLOSE, CMD = "roce_pkg::close_t", "roce_pkg::qp_cmd_t"
+EVERY = list(range(FIRST, FIRST + QPS))
 
 
 class Bench:
@@ -17,10 +19,20 @@ class Bench:
 
     def __init__(self, dut, stall: float) -> None:
         self.dut = dut
-        self.closing = StreamSink(dut, "closing", QPN, stall)
+        self.closing = StreamSink(dut, "closing", CLOSE, stall)
         self.command = StreamSink(dut, "command", CMD, stall)
         self.answer = StreamSource(dut, "answer", "logic", stall)
-        dut.close.value = dut.abandon.value = 0
+        dut.leaving.value = dut.abandon.value = dut.made.value = 0
+
+    async def start(self, kinds: list[int]) -> None:
+        """With a queue pair of each of these addresses (own_address_e)."""
+        await start(self.dut)
+        for qpn, own in zip(EVERY, kinds, strict=True):
+            self.dut.changed.value = struct(CMD).pack(qpn=qpn, attr={"own": own})
+            self.dut.made.value = 1
+            await wait_cycles(self.dut, 1)
+        self.dut.made.value = 0
+        self.dut.changed.value = struct(CMD).pack(qpn=FIRST, attr={"own": 3 - kinds[0]})  # without `made`: nothing
 
     async def settle(self) -> tuple[list[int], list[int]]:
         """What was closed, and what was commanded."""
@@ -34,7 +46,8 @@ class Bench:
                 self.answer.send(len(commanded) % 2)  # whether it is done or refused
             if int(self.dut.idle.value) and not self.answer.busy:
                 break
-        closed = list(self.closing.received)
+        assert all(item.lost for item in self.closing.received)
+        closed = [item.qpn for item in self.closing.received]
         self.closing.received.clear()
         return closed, commanded
 
@@ -43,17 +56,17 @@ class Bench:
 @cocotb.parametrize(stall=[0.0, 0.6])
 async def two_rounds(dut, stall: float) -> None:
     bench = Bench(dut, stall)
-    await start(dut)
-    every = list(range(FIRST, FIRST + QPS))
-    for _ in range(3):
+    kinds = [0, 2, 1, 1, 0, 2, 1, 0]
+    await bench.start(kinds)
+    for leaving in range(1, 8):
         assert await bench.settle() == ([], [])
-        dut.close.value = 1
-        assert await bench.settle() == (every, [])
+        dut.leaving.value = leaving
+        assert await bench.settle() == (EVERY, [])
         assert await bench.settle() == ([], []) and not int(dut.abandoned.value)
         dut.abandon.value = 1
-        assert await bench.settle() == (every, every)
+        assert await bench.settle() == (EVERY, [qpn for qpn, own in zip(EVERY, kinds, strict=True) if leaving >> own & 1])
         assert int(dut.abandoned.value)
-        dut.close.value = dut.abandon.value = 0
+        dut.leaving.value = dut.abandon.value = 0
         await wait_cycles(dut, 3)
         assert not int(dut.abandoned.value)
 
@@ -62,17 +75,16 @@ async def two_rounds(dut, stall: float) -> None:
 async def no_time_at_all(dut) -> None:
     """`abandon` comes with `close`, or during the first round: the second one is complete all the same."""
     bench = Bench(dut, 0.0)
-    await start(dut)
-    every = list(range(FIRST, FIRST + QPS))
-    dut.close.value = dut.abandon.value = 1
-    assert await bench.settle() == (every, every)
-    dut.close.value = dut.abandon.value = 0
+    await bench.start([0] * QPS)
+    dut.leaving.value = dut.abandon.value = 1
+    assert await bench.settle() == (EVERY, EVERY)
+    dut.leaving.value = dut.abandon.value = 0
     assert await bench.settle() == ([], [])
-    dut.close.value = 1
+    dut.leaving.value = 1
     await wait_cycles(dut, 4)
     dut.abandon.value = 1
     closed, commanded = await bench.settle()
-    assert closed == every * 2 and commanded == every and int(dut.abandoned.value)
+    assert closed == EVERY * 2 and commanded == EVERY and int(dut.abandoned.value)
 
 
 def test_roce_close_all() -> None:
@@ -81,10 +93,12 @@ def test_roce_close_all() -> None:
         __file__,
         params={"QPS": QPS},
         ports={
-            "close": Plain("input", "logic"),
+            "leaving": Plain("input", "roce_pkg::own_set_t"),
             "abandon": Plain("input", "logic"),
             "abandoned": Plain("output", "logic"),
-            "closing": Source(QPN),
+            "made": Plain("input", "logic"),
+            "changed": Plain("input", CMD),
+            "closing": Source(CLOSE),
             "command": Source(CMD),
             "answer": Sink("logic"),
             "idle": Plain("output", "logic"),

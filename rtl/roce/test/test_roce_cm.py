@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import os
 import random
@@ -39,12 +40,13 @@ from nacelle_tb import cm
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, Type, run
+from nacelle_tb.family import FAMILY, OWN, address, ip_number, ipv4_of, is_ipv6, own, roce_record
 from nacelle_tb.long import LONG, some
 from nacelle_tb.record import FRAME_RX
-from nacelle_tb.record import record as frame_record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 QPS = int(os.environ.get("CM_QPS", "8"))
@@ -63,10 +65,7 @@ RTS = 3
 HEADERS = 62
 DSCP = "roce_pkg::dscp_settings_t"
 ADDRESS_LOST = 0xFFFE
-
-
-def number(ip: str) -> int:
-    return int.from_bytes(bytes(int(x) for x in ip.split(".")), "big")
+LEAVING = 1 << OWN  # own_set_t: the address that the tests' connections use
 
 
 def mac_number(mac: str) -> int:
@@ -79,7 +78,7 @@ class Device:
 
     def __init__(self, dut, stall: float = 0.0, index: str = "", mac: str = DEVICE_MAC, ip: str = DEVICE_IP) -> None:
         self.dut, self.index, self.mac, self.ip = dut, index, mac, ip
-        local = dict(enable=1, mac=mac_number(mac), ip=number(ip), prefix_length=24, gateway=0)
+        local = dict(enable=1, mac=mac_number(mac)) | own(ip)
         self.signal("local_addr").value = struct("packet_pkg::local_addr_t").pack(local)
         self.signal("guid").value = int.from_bytes(cm.guid(mac), "big")
         self.listen(PORT)
@@ -98,7 +97,7 @@ class Device:
         self.commands = self.sink("qp_cmd", "roce_pkg::qp_cmd_t", stall)
         self.done = self.source("qp_done", "logic", stall)
         self.qp_events = self.source("qp_event", "roce_pkg::qp_event_t", stall)
-        self.closes = self.source("close", "roce_wire_pkg::qpn_t", stall)
+        self.closes = self.source("close", "roce_pkg::close_t", stall)
         self.connects = self.source("connect", "roce_pkg::connect_t", stall)
         self.conns = self.sink("conn", "roce_pkg::conn_event_t", stall)
         self.answers = self.source("conn_answer", "roce_pkg::conn_answer_t", stall)
@@ -127,6 +126,8 @@ class Device:
         self.owner_cycles = lambda: 0  # before it answers
         self.wants: dict[int, dict] = {}  # connects without an answer, by tag
         self.psn = -1  # of the last datagram
+        self.others: set[str] = set()  # more addresses of its own
+        self.source_ip = ""  # of the last datagram
         self.judge: Callable[[object], tuple[int, int | None]] | None = None  # why not, and by which entry; None: admission is off
         self.by_entry: Counter[int] = Counter()  # connections
 
@@ -152,6 +153,11 @@ class Device:
         """An event of a QP."""
         self.qp_events.send(kind=kind, qpn=qpn, status=constant("roce_pkg::WC_RETRY_EXC_ERR"))
 
+    def shut(self, *qpns: int, lost: bool = False) -> None:
+        """An owner closes these, or, if `lost`, those of them whose address goes."""
+        for qpn in qpns:
+            self.closes.send(qpn=qpn, lost=int(lost))
+
     def answer(self, qpn: int, accept: bool = True, private: bytes | None = None) -> None:
         """The owner answers an event."""
         private = self.owner_private if private is None else private
@@ -160,7 +166,7 @@ class Device:
     def connect(self, ip: str, tag: int, private: bytes = b"", **fields: int) -> dict:
         """A client opens a connection."""
         wanted = dict(
-            client=1, tag=tag, ip=number(ip), port=PORT, pd=7, access=5, path_mtu=3, timeout=14, retry_cnt=7, rnr_retry=6,
+            client=1, tag=tag, ip=ip_number(ip), port=PORT, pd=7, access=5, path_mtu=3, timeout=14, retry_cnt=7, rnr_retry=6,
             responder_resources=4, initiator_depth=2, private_data=int.from_bytes(private.ljust(48, b"\0"), "big"),
         )  # fmt: skip
         wanted.update(fields)
@@ -247,8 +253,6 @@ class Device:
     async def _arp(self) -> None:
         while True:
             ip = await self.queries.recv(10**9)
-            assert ip >> 32 == 0xFFFF
-            ip &= 0xFFFF_FFFF
             self.asked[ip] += 1
             mac = self.known.get(ip)
             await wait_cycles(self.dut, random.randrange(4))
@@ -310,12 +314,13 @@ class Device:
 
     def knows(self, *callers: Caller) -> None:
         for caller in callers:
-            self.known[number(caller.ip)] = caller.mac
+            self.known[ip_number(caller.ip)] = caller.mac
 
     def receive(self, data: bytes, payload: bytes | None = None, bad: bool = False) -> None:
         """A frame comes in, from Ethernet header to the end of the MAD."""
-        payload = data[HEADERS : HEADERS + 256] if payload is None else payload
-        self.frames.send(frame_record("ROCE", data[:HEADERS], len(payload)))
+        at = HEADERS + (20 if is_ipv6(data) else 0)
+        payload = data[at : at + 256] if payload is None else payload
+        self.frames.send(roce_record(data[:at], len(payload)))
         if payload:
             self.payloads.send(payload, bad)
 
@@ -323,23 +328,34 @@ class Device:
         """The next message that the device sends; its headers are checked."""
         head = await self.headers.recv(timeout_cycles)
         datagram = await self.datagrams.recv(timeout_cycles)
-        assert (head.hdr_length, head.payload_length, head.pad, head.icrc) == (HEADERS, 256, 0, 1)
-        data = head.hdr.to_bytes(WINDOW, "big")[:HEADERS]
-        assert head.hdr & ((1 << (WINDOW - HEADERS) * 8) - 1) == 0
+        at = head.hdr_length
+        assert (head.payload_length, head.pad, head.icrc) == (256, 0, 1)
+        data = head.hdr.to_bytes(WINDOW, "big")[:at]
+        assert head.hdr & ((1 << (WINDOW - at) * 8) - 1) == 0
         packet = Ether(data + datagram + bytes(4))
         assert packet.src == self.mac
-        ip = packet[IP]
-        assert (ip.src, ip.ttl, ip.len, str(ip.flags)) == (self.ip, 64, 308, "DF")
-        given = ip.chksum
-        del ip.chksum
-        assert IP(bytes(ip)).chksum == given
+        if IPv6 in packet:
+            ip = packet[IPv6]
+            assert (at, ip.hlim, ip.plen, ip.nh, ip.fl) == (HEADERS + 20, 64, 288, 17, packet["UDP"].sport)
+            to, tos, source = ip.dst, ip.tc, ip.src
+            if FAMILY == 6 and to == address(ipv4_of(to)):
+                to = ipv4_of(to)
+        else:
+            ip = packet[IP]
+            assert (at, ip.ttl, ip.len, str(ip.flags)) == (HEADERS, 64, 308, "DF")
+            given = ip.chksum
+            del ip.chksum
+            assert IP(bytes(ip)).chksum == given
+            to, tos, source = ip.dst, ip.tos, ip.src
+        assert source == address(self.ip) or source in self.others
+        self.source_ip = source
         assert (packet["UDP"].dport, packet["UDP"].len, packet["UDP"].chksum) == (4791, 288, 0)
-        assert data[42:46] == bytes.fromhex("6400ffff") and data[46:50] == bytes.fromhex("00000001")
-        psn = int.from_bytes(data[51:54], "big")
+        assert data[at - 20 : at - 12] == bytes.fromhex("6400ffff00000001")
+        psn = int.from_bytes(data[at - 11 : at - 8], "big")
         assert (psn - self.psn) % 2**24 in range(1, 1 << 23), "the PSNs of datagrams count up"
         self.psn = psn
-        assert data[54:62] == bytes.fromhex("8001000000000001")
-        return Message(ip.dst, packet.dst, datagram, ip.tos)
+        assert data[at - 8 :] == bytes.fromhex("8001000000000001")
+        return Message(to, packet.dst, datagram, tos)
 
     def mark(self, roce: int, of_caller: bool = False) -> None:
         """The DSCP of what follows."""
@@ -423,7 +439,7 @@ async def linux_session(dut, stall: float) -> None:
     command = dev.qp_log[0]
     assert (command.op, command.qpn) == (SETUP, rep.qpn)
     attr = command.attr
-    assert (attr.dst_mac, attr.dst_ip) == (mac_number("52:54:00:63:00:02"), number("10.99.0.2"))
+    assert (attr.dst_mac, attr.dst_ip) == (mac_number("52:54:00:63:00:02"), ip_number("10.99.0.2"))
     assert (attr.dest_qp_num, attr.sq_psn, attr.rq_psn) == (0x20, 0xAC999F, rep.psn)
     assert (attr.path_mtu, attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer) == (3, 19, 7, 6, 1)
     assert list(dev.owner_log) == [(OPENED, rep.qpn)]
@@ -478,7 +494,7 @@ async def reasons(dut) -> None:
             ({"transport": 1}, 9),
             ({"transport": 3}, 9),
             ({"cma_version": 1}, 5),
-            ({"ip_version": 6}, 5),
+            ({"ip_version": 10 - FAMILY}, 5),
             ({"called": "10.99.0.9"}, 12),
             ({"mtu": 0}, 26),
             ({"mtu": 4}, 26),
@@ -716,7 +732,7 @@ async def hands_at_any_moment(dut) -> None:
             _, rep = await establish(dev, peer, tag=i)
             await dev.settle()
             assert len(dev.live) == 1
-            dev.closes.send(*dev.live)
+            dev.shut(*dev.live)
             dreq = await dev.sent()
             assert dreq.attr == DREQ
             dev.receive(peer.drep(dreq))
@@ -812,7 +828,7 @@ async def idle_means_that_every_timer_was_looked_at(dut) -> None:
 async def a_reset_forgets_a_frame_without_its_message(dut) -> None:
     dev = await device(dut)
     caller, other = callers(2)
-    dev.frames.send(frame_record("ROCE", other.req()[:HEADERS], 256))
+    dev.frames.send(roce_record(other.req()[:HEADERS], 256))
     await dev.frames.drained()
     await wait_cycles(dut, 5)
     await FallingEdge(dut.clk)
@@ -977,7 +993,7 @@ async def device_closes(dut, cause: str, rtu: bool) -> None:
             if cause == "failure":
                 dev.fail(rep.qpn)
             else:
-                dev.closes.send(rep.qpn)
+                dev.shut(rep.qpn)
         await wait_cycles(dut, 200)
         assert dev.qp_log[-1].op == RESET and dev.silent(), "the DREQ comes behind the queue pair's last packet"
         dev.done.send = respond
@@ -1000,7 +1016,7 @@ async def device_closes(dut, cause: str, rtu: bool) -> None:
         assert dev.silent()
     assert dev.counts["dreq_sent"] == 2 + 1 + MAX_RETRIES
     dev.fail(QPN_FIRST + QPS)  # none of ours
-    dev.closes.send(1)
+    dev.shut(1)
     await dev.settle()
     assert dev.silent()
 
@@ -1034,7 +1050,7 @@ async def crossed_dreqs(dut) -> None:
     dev = await device(dut)
     caller = callers(1)[0]
     rep = await dev.open(caller)
-    dev.closes.send(rep.qpn)
+    dev.shut(rep.qpn)
     assert (await dev.sent()).attr == DREQ
     await dev.settle()
     await dev.close(caller, rep)
@@ -1069,14 +1085,14 @@ async def the_address_goes(dut) -> None:
     all_ = callers(4, cm_timeout=12)
     used = [await dev.open(caller) for caller in all_[:2]]
     half = await dev.open(all_[2], False)
-    dev.signal("leaving").value = 1
+    dev.signal("leaving").value = LEAVING
     dev.knows(all_[3])
     dev.receive(all_[3].req())
     refused = await dev.sent()
     assert (refused.attr, refused.reason) == (REJ, 8)
     dreqs = []
     for rep in (*used, half):
-        dev.closes.send(rep.qpn)
+        dev.shut(rep.qpn, lost=True)
         dreqs.append(await dev.sent())
         assert (dreqs[-1].attr, dreqs[-1].local_id) == (DREQ, rep.local_id)
     await dev.settle()
@@ -1088,7 +1104,7 @@ async def the_address_goes(dut) -> None:
         assert (await dev.sent()).attr == DREQ
     dev.signal("abandon").value = 1
     for rep in (*used, half):
-        dev.closes.send(rep.qpn)
+        dev.shut(rep.qpn, lost=True)
     await dev.settle()
     for _ in range(4):
         await dev.pass_time(14)
@@ -1107,9 +1123,9 @@ async def the_address_goes_while_the_device_calls(dut) -> None:
     (peer, late) = callers(2)
     req = await call(dev, peer, 7)
     rep = await dev.open(late)
-    dev.signal("leaving").value = dev.signal("abandon").value = 1
-    dev.closes.send(QPN_FIRST)
-    dev.closes.send(QPN_FIRST + 1)
+    dev.signal("leaving").value, dev.signal("abandon").value = LEAVING, 1
+    dev.shut(QPN_FIRST, lost=True)
+    dev.shut(QPN_FIRST + 1, lost=True)
     messages = {(await dev.sent()).attr for _ in range(2)}
     assert messages == {REJ, DREQ} and req.attr == REQ
     await dev.settle()
@@ -1118,6 +1134,138 @@ async def the_address_goes_while_the_device_calls(dut) -> None:
         await dev.pass_time(20)
         await dev.settle()
     assert dev.silent() and int(dut.mine.value) == 0
+
+
+# ---- several addresses ----
+
+GLOBAL, LINK_LOCAL = "2001:db8:77::1", "fe80::5054:ff:fe63:1"
+OWN_IPV4, OWN_GLOBAL, OWN_LINK_LOCAL = range(3)
+
+
+async def device_of_all(dut, stall: float = 0.0) -> Device:
+    """It has an address of each kind."""
+    it = Device(dut, stall)
+    mine = dict(enable=1, mac=mac_number(DEVICE_MAC), ip=int(ipaddress.IPv4Address(DEVICE_IP)), prefix_length=24)
+    mine |= dict(global_=ip_number(GLOBAL), link_local=ip_number(LINK_LOCAL))
+    it.signal("local_addr").value = struct("packet_pkg::local_addr_t").pack(mine)
+    it.others = {DEVICE_IP, GLOBAL, LINK_LOCAL}
+    await it.start()
+    return it
+
+
+def one_of_each() -> list[tuple[Caller, int]]:
+    """Callers of each address, from wherever, and the address that each connection uses. Over IPv6 there is none of IPv4."""
+    hosts = [
+        ("2001:db8:77::2", GLOBAL, OWN_GLOBAL),
+        ("fe80::2", LINK_LOCAL, OWN_LINK_LOCAL),
+        ("fe80::3", GLOBAL, OWN_GLOBAL),  # not what this device would choose, but what it is called by
+        ("2001:db8:78::2", LINK_LOCAL, OWN_LINK_LOCAL),
+    ]
+    if FAMILY == 4:
+        hosts.append(("10.99.0.7", DEVICE_IP, OWN_IPV4))
+    blank = callers(len(hosts))
+    return [(replace(c, ip=ip, called=to), kind) for c, (ip, to, kind) in zip(blank, hosts, strict=True)]
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def answers_come_from_the_address_that_was_called(dut, stall: float) -> None:
+    dev = await device_of_all(dut, stall)
+    for caller, kind in one_of_each():
+        rep = await dev.open(caller)
+        attr = dev.live[rep.qpn]
+        assert (dev.source_ip, rep.dst_ip, rep.dst_mac) == (caller.called, caller.ip, caller.mac)
+        assert (attr.dst_ip, attr.own, dev.events[-1].ip) == (ip_number(caller.ip), kind, ip_number(caller.ip))
+        again = replace(caller, local_id=caller.local_id + 0x100, qpn=caller.qpn + 0x100)
+        kinds = {DEVICE_IP, GLOBAL, LINK_LOCAL} if kind != OWN_IPV4 else {"10.99.0.8"}
+        wrong = next(ip for ip in sorted(kinds) if ip != caller.called and (":" in ip) == (":" in caller.ip))
+        for change, reason in (({"called": wrong}, 12), ({"ip_version": 4 if kind != OWN_IPV4 else 6}, 5)):
+            # The address in the message is not that of its packet.
+            dev.receive(frame(cm.mad(REQ, 5, replace(again, **change).data()), caller.ip, caller.mac, caller.called))
+            rej = await dev.sent()
+            assert (rej.attr, rej.reason, dev.source_ip) == (REJ, reason, caller.called)
+        await dev.close(caller, rep)
+        assert dev.source_ip == caller.called
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=[0.0, 0.4])
+async def calls_from_the_address_of_the_peers_kind(dut, stall: float) -> None:
+    dev = await device_of_all(dut, stall)
+    for tag, (peer, kind) in enumerate(one_of_each()):
+        own = {OWN_IPV4: DEVICE_IP, OWN_GLOBAL: GLOBAL, OWN_LINK_LOCAL: LINK_LOCAL}
+        kind = OWN_LINK_LOCAL if peer.ip.startswith("fe80") else OWN_GLOBAL if ":" in peer.ip else kind
+        peer = replace(peer, called=own[kind])
+        req = await call(dev, peer, tag)
+        assert dev.asked[ip_number(peer.ip)] == 1 and dev.source_ip == own[kind]
+        data = req.mad[cm.HEADER_BYTES :]
+        assert data[56:88] == cm.gid(own[kind]) + cm.gid(peer.ip)
+        assert data[141] == (4 if kind == OWN_IPV4 else 6) << 4
+        assert data[144:176] == b"".join(ipaddress.ip_address(ip).packed.rjust(16, b"\0") for ip in (own[kind], peer.ip))
+        dev.receive(peer.rep(req))
+        assert (await dev.sent()).attr == RTU
+        await dev.settle()
+        assert (dev.live[req.qpn].dst_ip, dev.live[req.qpn].own) == (ip_number(peer.ip), kind)
+
+
+@cocotb.test()
+@cocotb.parametrize(goes=[OWN_IPV4, OWN_GLOBAL, OWN_LINK_LOCAL])
+async def one_address_goes(dut, goes: int) -> None:
+    """Connections that use it end, with that as the reason, and none is accepted on it; the others go on."""
+    dev = await device_of_all(dut, 0.2)
+    all_ = [(caller, kind, await dev.open(caller)) for caller, kind in one_of_each()]
+    dut.leaving.value = 1 << goes
+    dev.shut(*(rep.qpn for _, _, rep in all_), lost=True)
+    await dev.settle()
+    ended = [rep for _, kind, rep in all_ if kind == goes]
+    assert [(await dev.sent()).local_id for _ in ended] == [rep.local_id for rep in ended] and dev.silent()
+    assert dev.live.keys() == {rep.qpn for _, kind, rep in all_ if kind != goes}
+    assert dev.reasons[len(all_) :] == [ADDRESS_LOST] * len(ended)
+    for caller, kind in one_of_each():
+        again = replace(caller, local_id=caller.local_id + 0x100, qpn=caller.qpn + 0x100)
+        dev.receive(again.req())
+        answer = await dev.sent()
+        assert (answer.attr, answer.reason) == (REJ, 8) if kind == goes else answer.attr == REP
+        if answer.attr == REP:
+            await dev.close(again, answer)
+    dut.abandon.value = 1
+    dev.shut(*(rep.qpn for _, _, rep in all_), lost=True)
+    await dev.settle()
+    assert dev.silent()
+    for _, kind, rep in all_:
+        if kind != goes:
+            dev.shut(rep.qpn)
+    await dev.settle()
+    assert not any(rep.qpn in dev.live for _, _, rep in all_)
+    assert dev.reasons[-1] == 0
+
+
+@cocotb.test()
+async def an_address_is_compared_as_a_whole(dut) -> None:
+    """Messages with the ids of a connection, but from elsewhere: every bit of the address counts, and the order of its words.
+    An IPv6 host cannot pass for the one of IPv4 whose address it has at the end of its own."""
+    dev = await device_of_all(dut)
+    caller = replace(callers(1)[0], ip="2001:db8:1:2:3:4:5:6", called=GLOBAL)
+    rep = await dev.open(caller)
+    number = int(ipaddress.IPv6Address(caller.ip))
+    words = [number >> 32 * i & 0xFFFFFFFF for i in range(4)]
+    others = [number ^ 1 << bit for bit in range(125)]  # the rest is multicast
+    others += [sum(words[(i + turn) % 4] << 32 * i for i in range(4)) for turn in (1, 2, 3)]
+    for other in others:
+        stranger = replace(caller, ip=str(ipaddress.IPv6Address(other)))
+        dev.receive(stranger.dreq(rep))
+        assert (await dev.sent()).dst_ip == stranger.ip  # answered as one for no connection
+        await dev.settle()
+        assert rep.qpn in dev.live
+    await dev.close(caller, rep)
+    if FAMILY == 4:
+        victim = callers(2)[1]
+        rep = await dev.open(victim)
+        for top in ("::", "::ffff:0:", "64:ff9b::", "2001:db8::", "fe80::"):
+            dev.receive(replace(victim, ip=f"{top}{victim.ip}", called=GLOBAL).dreq(rep))
+            await dev.sent()
+        await dev.settle()
+        assert rep.qpn in dev.live
 
 
 # ---- the device calls ----
@@ -1151,7 +1299,7 @@ async def calls_as_linux_does(dut, stall: float) -> None:
     await dev.start()
     linux = linux_frames()
     theirs = Message(DEVICE_IP, DEVICE_MAC, linux["req"][HEADERS:318])
-    dev.known[number(DEVICE_IP)] = DEVICE_MAC
+    dev.known[ip_number(DEVICE_IP)] = DEVICE_MAC
     dev.connect(DEVICE_IP, 77, path_mtu=3, timeout=19, retry_cnt=7, rnr_retry=6, responder_resources=1, initiator_depth=1)
     req = await dev.sent()
     assert (req.dst_ip, req.dst_mac) == (theirs.dst_ip, theirs.dst_mac)
@@ -1182,14 +1330,14 @@ async def calls_as_linux_does(dut, stall: float) -> None:
     (command,) = dev.qp_log
     attr = command.attr
     assert (command.op, command.qpn, command.state) == (SETUP, req.qpn, RTS)
-    assert (attr.dst_mac, attr.dst_ip, attr.dest_qp_num) == (mac_number(DEVICE_MAC), number(DEVICE_IP), rep.qpn)
+    assert (attr.dst_mac, attr.dst_ip, attr.dest_qp_num) == (mac_number(DEVICE_MAC), ip_number(DEVICE_IP), rep.qpn)
     assert (attr.rq_psn, attr.sq_psn) == (req.psn, rep.psn)
     assert (attr.path_mtu, attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer) == (3, 19, 7, 6, 1)
     assert (attr.pd, attr.client, attr.max_rd_atomic, attr.max_dest_rd_atomic, attr.selective_repeat) == (7, 1, 1, 1, 0)
     access = attr.access
     assert (access.remote_invalidate, access.remote_atomic, access.remote_read, access.remote_write) == (0, 1, 0, 1)
 
-    dev.closes.send(req.qpn)
+    dev.shut(req.qpn)
     dreq = await dev.sent()
     assert (dreq.attr, dreq.local_id, dreq.remote_id, dreq.qpn) == (DREQ, req.local_id, rep.local_id, rep.qpn)
     assert dreq.mad[35:] == linux["dreq"][HEADERS + 35 : 318]
@@ -1291,7 +1439,7 @@ async def no_queue_pair_for_a_call(dut) -> None:
         event = dev.events[-1]
         assert (event.kind, event.tag, event.reason, event.client) == (REFUSED, tag, 1, 1)
     assert dev.silent()
-    dev.closes.send(QPN_FIRST)
+    dev.shut(QPN_FIRST)
     assert (await dev.sent()).attr == DREQ
     await dev.settle()
     await dev.pass_time(22)
@@ -1531,7 +1679,7 @@ async def active_dreqs(dut) -> None:
             dev.receive(peer.dreq(req))
             assert (await dev.sent()).attr == DREP
         else:
-            dev.fail(req.qpn) if tag == 1 else dev.closes.send(req.qpn)
+            dev.fail(req.qpn) if tag == 1 else dev.shut(req.qpn)
             dreq = await dev.sent()
             assert dreq.attr == DREQ
             if tag == 1:
@@ -1552,7 +1700,7 @@ async def a_call_is_given_up(dut) -> None:
     peer = callers(1)[0]
     for tag in range(QPS + 2):
         req = await call(dev, peer, tag=tag, private=b"hello")
-        dev.closes.send(req.qpn)
+        dev.shut(req.qpn)
         rej = await dev.sent()
         assert (rej.attr, rej.reason, rej.local_id, rej.remote_id) == (REJ, 4, req.local_id, 0)
         await dev.settle()
@@ -1580,7 +1728,7 @@ async def private_data_passes(dut) -> None:
         dev.knows(peer)
         dev.receive(peer.req())
         answer = await dev.sent()
-        assert dev.events[-1].private_data == int.from_bytes(peer.private, "big") and dev.events[-1].ip == number(peer.ip)
+        assert dev.events[-1].private_data == int.from_bytes(peer.private, "big") and dev.events[-1].ip == ip_number(peer.ip)
         assert answer.attr == (REJ if i % 3 == 2 else REP) and answer.private == dev.owner_private
         if answer.attr == REP:
             dev.receive(peer.req())
@@ -1798,7 +1946,7 @@ async def messages_go_where_they_came_from(dut) -> None:
     assert (rej.attr, rej.reason, rej.dst_mac) == (REJ, 8, there)
     await dev.settle()
     assert dev.live
-    dev.closes.send(rep.qpn)
+    dev.shut(rep.qpn)
     for _ in range(1 + MAX_RETRIES):
         dreq = await dev.sent()
         assert (dreq.attr, dreq.dst_mac) == (DREQ, here)
@@ -1839,7 +1987,7 @@ async def calls_are_resolved_side_by_side(dut) -> None:
     assert (req.attr, req.dst_ip, req.dst_mac) == (REQ, late.ip, late.mac)
     assert req.private[0] == len(dead) + 1
     await dev.settle()
-    dev.closes.send(next(qpn for qpn in range(QPN_FIRST, QPN_FIRST + QPS) if qpn != req.qpn))  # the first unreachable one is closed
+    dev.shut(next(qpn for qpn in range(QPN_FIRST, QPN_FIRST + QPS) if qpn != req.qpn))  # the first unreachable one is closed
     await dev.settle()
     assert dev.silent(), "no REJ without a REQ"
     (event,) = dev.events
@@ -1960,7 +2108,7 @@ async def admission_decides(dut) -> None:
     await dev.settle()
     assert not dev.events and not dev.live and not dev.by_entry
     assert [dev.counts[f"refused_{name}"] for name in ("no_token", "token", "per_entry")] == [1, 3, 1]
-    assert all((ask.has_token, ask.token, ask.ip) == (1, int.from_bytes(TOKEN, "big"), number(peer.ip)) for ask in asked)
+    assert all((ask.has_token, ask.token, ask.ip) == (1, int.from_bytes(TOKEN, "big"), ip_number(peer.ip)) for ask in asked)
 
     verdicts = [(0, 7), (0, 9), (UNKNOWN_TOKEN, None), (UNKNOWN_TOKEN, None)]
     await dev.open(secret)
@@ -1992,7 +2140,7 @@ async def an_entry_ends(dut, time_over: bool) -> None:
     dev = await device(dut, 0.1)
     all_ = callers(5, cm_timeout=8, response_timeout=12)
     established, accepted, waiting, other, late = all_
-    entries = {number(caller.ip): 5 for caller in all_} | {number(other.ip): 6}
+    entries = {ip_number(caller.ip): 5 for caller in all_} | {ip_number(other.ip): 6}
     dev.judge = lambda ask: (0, entries[ask.ip])
     reps = {id(caller): await dev.open(caller, rtu=caller is not accepted) for caller in (established, accepted, other)}
     dev.owner_accepts = lambda qpn: None
@@ -2039,7 +2187,7 @@ async def an_end_during_a_flood(dut) -> None:
     """REQs that are refused do not keep connections open whose entry has ended."""
     dev = await device(dut)
     victim, *flood = callers(40)
-    dev.judge = lambda ask: (0, 3) if ask.ip == number(victim.ip) else (UNKNOWN_TOKEN, None)
+    dev.judge = lambda ask: (0, 3) if ask.ip == ip_number(victim.ip) else (UNKNOWN_TOKEN, None)
     await dev.open(victim)
     for caller in flood:
         dev.receive(caller.req())
@@ -2212,7 +2360,7 @@ async def storm(dut) -> None:
     dev.knows(caller)
     for _ in range(60):
         dev.receive(caller.req())
-    await dev.payloads.drained(60 * (2048 // len(dev.dut.rx_payload_tdata) + 8))
+    await dev.payloads.drained(60 * (2048 // len(dev.dut.rx_payload_tdata) + 10))
     await wait_cycles(dut, 10)
     assert dev.counts["drop_overflow"] in range(25, 29)  # 32 wait, one is worked on, one on its way
     del dev.done.send
@@ -2288,20 +2436,20 @@ async def fuzz(dut, seed: int) -> None:
         if rng.random() < 0.1:
             dev.fail(rng.randrange(QPN_FIRST, QPN_FIRST + QPS), rng.choice([FATAL, COMM_EST, DRAINED]))
         if rng.random() < 0.1:
-            dev.closes.send(rng.randrange(QPN_FIRST, QPN_FIRST + QPS))
+            dev.shut(rng.randrange(QPN_FIRST, QPN_FIRST + QPS))
         if rng.random() < 0.1:
             dev.now += TICK << rng.randrange(6, 10)
         await wait_cycles(dut, rng.randrange(60))
     await dev.settle(60000)
     for qpn in range(QPN_FIRST, QPN_FIRST + QPS):
-        dev.closes.send(qpn)
+        dev.shut(qpn)
     await dev.settle(20000)
     for _ in range(REQ_RETRIES + 3):  # every REQ of the device's has its end
         await dev.pass_time(22)
         await dev.settle(20000)
     assert not dev.wants
     for qpn in range(QPN_FIRST, QPN_FIRST + QPS):  # and what these still opened
-        dev.closes.send(qpn)
+        dev.shut(qpn)
     for _ in range(MAX_RETRIES + 2):
         await dev.settle(20000)
         await dev.pass_time(22)
@@ -2355,7 +2503,7 @@ async def model(dut, seed: int) -> None:
             dev.connect(peer.ip, tag, peer.words, **fields)
         if dev.live and rng.random() < (0.15 if QPS <= 8 else 0.02):
             victim = rng.choice(sorted(dev.live))
-            dev.closes.send(victim) if rng.random() < 0.5 else dev.fail(victim)
+            dev.shut(victim) if rng.random() < 0.5 else dev.fail(victim)
         if rng.random() < 0.1:
             dev.now += TICK << rng.randrange(6, 11)
         if rng.random() < 0.01:
@@ -2390,7 +2538,7 @@ async def model(dut, seed: int) -> None:
     assert opened > 20 and sum(event.kind == ESTABLISHED for event in dev.events) > 5
     for _ in range(MAX_RETRIES + 2):
         for qpn in list(dev.live):
-            dev.closes.send(qpn)
+            dev.shut(qpn)
         await dev.settle(40 * QPS * (QPS + 100))
         await wait_cycles(dut, 3500)
         await dev.pass_time(CM_TIMEOUT)
@@ -2410,7 +2558,7 @@ async def pair(dut, rng: random.Random, stall: float = 0.0) -> tuple[list[Device
         Device(dut, stall, index="1", mac="52:54:00:63:00:02", ip="10.99.0.2"),
     ]
     for dev, other in zip(devs, reversed(devs), strict=True):
-        dev.known[number(other.ip)] = other.mac
+        dev.known[ip_number(other.ip)] = other.mac
         dev.begin()
     await start(dut)
     for dev in devs:
@@ -2422,7 +2570,7 @@ async def pair(dut, rng: random.Random, stall: float = 0.0) -> tuple[list[Device
         while True:
             message = await dev.sent(10**9)
             assert message.dst_ip == other.ip
-            net.carry(partial(other.receive, frame(message.mad, dev.ip, dev.mac)))
+            net.carry(partial(other.receive, frame(message.mad, dev.ip, dev.mac, other.ip)))
 
     cocotb.start_soon(carry(*devs))
     cocotb.start_soon(carry(*reversed(devs)))
@@ -2455,7 +2603,7 @@ async def two_of_them(dut, seed: int) -> None:
             fields = dict(responder_resources=rng.randrange(12), initiator_depth=rng.randrange(12), rnr_retry=rng.randrange(8))
             dev.connect(other.ip, tag, path_mtu=rng.randrange(6), retry_cnt=rng.randrange(8), timeout=rng.randrange(32), **fields)
         if dev.live and rng.random() < 0.3:
-            dev.closes.send(rng.choice(sorted(dev.live)))
+            dev.shut(rng.choice(sorted(dev.live)))
         if rng.random() < 0.1:
             dev.now += TICK << CM_TIMEOUT
         await wait_cycles(dut, rng.randrange(1500))
@@ -2480,7 +2628,7 @@ async def two_of_them(dut, seed: int) -> None:
         assert dev.counts["connection_opened"] > 10
     assert sum(dev.counts["duplicate_req"] for dev in devs) > 0
     for qpn in list(devs[0].live):
-        devs[0].closes.send(qpn)
+        devs[0].shut(qpn)
     await quiet(devs, 3)
     assert not any(dev.live or dev.owned for dev in devs)
 
@@ -2503,6 +2651,7 @@ async def fill_each_other(dut) -> None:
 
 
 PAIRED = ["two_of_them", "fill_each_other"]
+OF_IPV4 = ["linux_", "as_linux", "goes=0"]  # with frames that were captured; of a device with both
 
 
 def ports(width: int, qps: int) -> dict:
@@ -2527,7 +2676,7 @@ def ports(width: int, qps: int) -> dict:
         "admitted": Plain("output", "roce_pkg::admission_entry_t"),
         "ended": Plain("input", "roce_pkg::admission_ended_t"),
         "sweep": Plain("input", "logic"),
-        "leaving": Plain("input", "logic"),
+        "leaving": Plain("input", "roce_pkg::own_set_t"),
         "abandon": Plain("input", "logic"),
         "rx": Sink(FRAME_RX),
         "rx_payload": AxisSinkPort(width),
@@ -2538,7 +2687,7 @@ def ports(width: int, qps: int) -> dict:
         "qp_cmd": Source("roce_pkg::qp_cmd_t"),
         "qp_done": Sink("logic"),
         "qp_event": Sink("roce_pkg::qp_event_t"),
-        "close": Sink("roce_wire_pkg::qpn_t"),
+        "close": Sink("roce_pkg::close_t"),
         "by_hand": Plain("input", f"logic [{qps - 1}:0]"),
         "mine": Plain("output", f"logic [{qps - 1}:0]"),
         "connect": Sink("roce_pkg::connect_t"),
@@ -2560,15 +2709,17 @@ BUILDS = {
 }
 
 
+@pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize(("width", "qps"), some(list(BUILDS), 3))
-def test_roce_cm(width: int, qps: int) -> None:
+def test_roce_cm(width: int, qps: int, family: int) -> None:
     params = {"DATA_W": width, "QPS": qps, "CLIENTS": CLIENTS, "RD_DEPTH": RD_DEPTH, "PASSIVE_CONTEXTS": Type("12'd4"),
               "PASSIVE_LONG_SET_UP": Type("4'd1")}  # fmt: skip
-    chosen = f"^(?!.*({'|'.join(PAIRED)})).*({BUILDS[width, qps]})"
-    run(
-        "roce_cm", __file__, params=params, ports=ports(width, qps), env={"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps)},
-        random_state=True,
-    )  # fmt: skip
+    if family == 6 and BUILDS[width, qps] == "linux_session":
+        pytest.skip("this build runs a captured session over IPv4 alone")
+    apart = PAIRED + ([] if family == 4 else OF_IPV4)
+    chosen = f"^(?!.*({'|'.join(apart)})).*({BUILDS[width, qps]})"
+    env = {"COCOTB_TEST_FILTER": chosen, "CM_QPS": str(qps), "NACELLE_FAMILY": str(family)}
+    run("roce_cm", __file__, params=params, ports=ports(width, qps), env=env, random_state=True)
 
 
 def test_roce_cm_pair() -> None:

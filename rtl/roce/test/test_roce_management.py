@@ -11,6 +11,7 @@ import cocotb
 from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from nacelle_tb.bench import AxilSlave, Plain, Sink, Source, run
+from nacelle_tb.record import mapped
 from nacelle_tb.streams import CLOCK_NS, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.values import digits
@@ -49,6 +50,15 @@ MR_REGISTER, MR_DEREGISTER, MR_DEREGISTER_QP, MR_DEREGISTER_PD, MR_QUERY = 8, 9,
 CONNECT, ANSWER, CLOSE, POST, POLL_CQ, POLL_EVENT, COUNTERS = 16, 17, 18, 24, 25, 26, 27
 OK, UNKNOWN, BAD_QPN, REFUSED, EMPTY, FULL = range(6)
 EVENT_DEPTH = 32
+WORDS, ADDRESS_AT = 23, 20
+OWN_IPV4, OWN_GLOBAL, OWN_LINK_LOCAL = range(3)  # own_address_e
+IPV6 = 0x20010DB8_11112222_33334444_0A000002
+PEERS = 0x20010DB8_00000001_00000002_0A000000  # of the QPs, the number of each added
+
+
+def address_of(words: list[int], at: int) -> int:
+    """The address of which this word is the last 32 bits, as ip_addr_t."""
+    return words[at] | sum(words[ADDRESS_AT + i] << 32 * (i + 1) for i in range(3))
 
 
 class Bench:
@@ -76,7 +86,7 @@ class Bench:
             qpn = int(self.dut.view_qpn.value)
             shown = {
                 "state": self.states.get(qpn, 0),
-                "ip": 0x0A000000 + qpn,
+                "ip": PEERS + qpn,
                 "dest_qp_num": qpn * 3 % 2**24,
                 "next": (qpn + 9) % 2**24,
                 "oldest": (qpn + 7) % 2**24,
@@ -131,7 +141,7 @@ async def queue_pairs_by_hand(dut) -> None:
     command = await bench.hand_cmd.recv()
     attr = command.attr
     assert (command.op, command.qpn, command.state) == (constant(P + "QP_SETUP"), qpn, 3)
-    assert (attr.dst_mac, attr.dst_ip, attr.dest_qp_num) == (0x112233445566, 0x0A000009, 0x123456)
+    assert (attr.dst_mac, attr.dst_ip, attr.own, attr.dest_qp_num) == (0x112233445566, mapped("10.0.0.9"), OWN_IPV4, 0x123456)
     assert attr.traffic_class == 0xB8
     assert (attr.pd, attr.client, attr.path_mtu, attr.selective_repeat) == (9, 1, 4, 1)
     assert struct(P + "access_t").pack(attr.access) == 0xB
@@ -158,7 +168,7 @@ async def queue_pairs_by_hand(dut) -> None:
     assert await bench.result(9) == [
         3,
         1 << 16 | 1 << 8 | qpn + 40,
-        0x0A000000 + qpn,
+        (PEERS + qpn) & 0xFFFFFFFF,
         qpn * 3,
         qpn + 9,
         qpn + 7,
@@ -166,6 +176,7 @@ async def queue_pairs_by_hand(dut) -> None:
         777,
         888,
     ]
+    assert address_of(await bench.result(WORDS), 2) == PEERS + qpn
 
     bench.counters_viewed.send(sum((1000 + i) << 32 * i for i in range(18)))
     assert await bench.do(COUNTERS, qpn) == OK
@@ -249,9 +260,30 @@ async def poll(bench: Bench) -> SimpleNamespace | None:
     if error == EMPTY:
         return None
     assert error == OK
-    r = await bench.result(20)
+    r = await bench.result(WORDS)
     private = b"".join(word.to_bytes(4, "big") for word in r[8:20])
-    return SimpleNamespace(kind=r[0], qpn=r[1], tag=r[2], reason=r[3], ip=r[4], private=private)
+    return SimpleNamespace(kind=r[0], qpn=r[1], tag=r[2], reason=r[3], ip=address_of(r, 4), private=private)
+
+
+@cocotb.test()
+async def addresses_of_ipv6(dut) -> None:
+    """The flag of an argument decides whether it has one, whatever the words for the rest of the address say."""
+    bench = Bench(dut)
+    await bench.start()
+    for ip, kind in ((IPV6, OWN_GLOBAL), (0xFE80 << 112 | 0x9ABC, OWN_LINK_LOCAL), (mapped("10.0.0.9"), OWN_IPV4)):
+        last, *rest = (ip >> 32 * i & 0xFFFFFFFF for i in range(4))
+        for v6 in (1, 0):
+            for i, word in enumerate(rest):
+                await bench.write(ARGUMENT + 4 * (ADDRESS_AT + i), word)
+            wanted, own = (ip, kind) if v6 else (0xFFFF << 32 | last, OWN_IPV4)
+            await bench.begin(SETUP, 7, 3, 0, 0, last, 0, v6 << 20)
+            attr = (await bench.hand_cmd.recv()).attr
+            bench.hand_done.send(1)
+            assert (attr.dst_ip, attr.own) == (wanted, own)
+            assert await bench.end() == OK
+            assert await bench.do(CONNECT, 1, last, 7471 | v6 << 16) == OK
+            request = await bench.connect.recv()
+            assert (request.ip, request.port) == (wanted, 7471)
 
 
 @cocotb.test()
@@ -266,19 +298,20 @@ async def connections(dut) -> None:
         == OK
     )
     request = await bench.connect.recv()
-    assert (request.tag, request.ip, request.port, request.pd, request.path_mtu) == (0x4321, 0x0A000002, 7471, 5, 5)
+    assert (request.tag, request.ip, request.port, request.pd, request.path_mtu) == (0x4321, mapped("10.0.0.2"), 7471, 5, 5)
     assert (request.timeout, request.retry_cnt, request.rnr_retry) == (18, 6, 7)
     assert (request.responder_resources, request.initiator_depth) == (4, 8)
     assert request.private_data.to_bytes(48, "big") == private
     kinds = {name: constant(P + name) for name in ("CONN_OPENED", "CONN_ESTABLISHED", "CONN_REFUSED", "CONN_CLOSED")}
     reply = random.randbytes(48)
-    bench.conn.send(kind=kinds["CONN_ESTABLISHED"], qpn=4, tag=0x4321, ip=0x0A000002, private_data=int.from_bytes(reply, "big"))
-    bench.conn.send(kind=kinds["CONN_OPENED"], qpn=5, ip=0x0A000003)
+    bench.conn.send(kind=kinds["CONN_ESTABLISHED"], qpn=4, tag=0x4321, ip=IPV6, private_data=int.from_bytes(reply, "big"))
+    bench.conn.send(kind=kinds["CONN_OPENED"], qpn=5, ip=mapped("10.0.0.3"))
     await wait_cycles(dut, 10)
     assert await bench.read(STATUS) & 8
     event = await poll(bench)
-    assert (event.kind, event.qpn, event.tag, event.ip, event.private) == (kinds["CONN_ESTABLISHED"], 4, 0x4321, 0x0A000002, reply)
-    assert (await poll(bench)).qpn == 5
+    assert (event.kind, event.qpn, event.tag, event.ip, event.private) == (kinds["CONN_ESTABLISHED"], 4, 0x4321, IPV6, reply)
+    event = await poll(bench)
+    assert (event.qpn, event.ip) == (5, mapped("10.0.0.3"))
     assert not bench.conn_answer.received
     assert await bench.do(ANSWER, 5, 1, *([0] * 6), *words_of(private)) == OK
     answer = await bench.conn_answer.recv()
@@ -407,9 +440,9 @@ async def bad_commands_and_addresses(dut) -> None:
             assert await bench.do(command, qpn) == BAD_QPN
     finished = (await bench.read(STATUS)) >> 16
     assert finished == 6 + 28
-    assert [await bench.read(address) for address in (0, 4, 8)] == [int.from_bytes(b"MGMT", "big"), 1 << 16, 0x2000]
-    writable = {COMMAND, *range(ARGUMENT, ARGUMENT + 80, 4)}
-    readable = writable | {*range(0, 0x18, 4), *range(RESULT, RESULT + 80, 4)}
+    assert [await bench.read(address) for address in (0, 4, 8)] == [int.from_bytes(b"MGMT", "big"), 1 << 16 | 1, 0x2000]
+    writable = {COMMAND, *range(ARGUMENT, ARGUMENT + 4 * WORDS, 4)}
+    readable = writable | {*range(0, 0x18, 4), *range(RESULT, RESULT + 4 * WORDS, 4)}
     for address in range(0, 0x1000, 4):
         answer = await bench.master.read(address, 4)
         assert answer.resp == (AxiResp.OKAY if address in readable else AxiResp.DECERR), f"{address:#x}"

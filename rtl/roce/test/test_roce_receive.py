@@ -591,12 +591,17 @@ async def random_traffic(dut, stall: float) -> None:
 
 # Nothing but payload beats depends on the width: all tests on the extremes, one on the widths between.
 BETWEEN = "random_traffic/stall=0.3"
+OF_PEERS = "random_traffic/stall=0.3|what_is_not|responses_go|marks_and|idle_ends"
 BUILDS = [(64, None), (512, None), (128, BETWEEN), (256, BETWEEN)]
 
 
 @pytest.mark.parametrize(("width", "testcase"), some(BUILDS, 2))
 def test_roce_receive(width: int, testcase: str | None) -> None:
     build_and_run(__file__, width, testcase)
+
+
+def test_roce_receive_over_ipv6() -> None:
+    build_and_run(__file__, 64, family=6, chosen=OF_PEERS)
 
 
 def test_roce_receive_of_256_qps() -> None:

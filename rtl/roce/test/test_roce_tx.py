@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import random
 from collections import deque
@@ -16,7 +17,9 @@ from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Plain, Port, Several, Sink, Source, run
+from nacelle_tb.family import is_ipv6
 from nacelle_tb.long import LONG, some
+from nacelle_tb.record import mapped
 from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -25,7 +28,9 @@ CNP_DSCP = 41
 WINDOW = constant("packet_pkg::HDR_BYTES")
 PSNS = 1 << 24
 MEMORY = random.Random(7).randbytes(1 << 16)
+OWN_IPS = ("10.0.0.1", "2001:db8::1:0:0:1", "fe80::1:2:3:4")  # by own_address_e
 LOCAL = {"enable": 1, "mac": 0x020000000001, "ip": 0x0A000001, "prefix_length": 24, "gateway": 0}
+LOCAL |= {"global_": int(ipaddress.IPv6Address(OWN_IPS[1])), "link_local": int(ipaddress.IPv6Address(OWN_IPS[2]))}
 # Extension headers in bytes (IBTA 9.2, table 38), and whether a payload may follow.
 OPCODES = {
     "RC_SEND_FIRST": (0, True), "RC_SEND_ONLY_WITH_IMM": (4, True), "RC_SEND_LAST_WITH_INVALIDATE": (4, True),
@@ -110,7 +115,9 @@ class Bench:
 
     async def peer(self, qpn: int, valid: int = 1) -> None:
         """Writes one word of the peer table."""
-        peer = {"valid": valid, "mac": 0x020000010000 + qpn, "ip": 0x0A000100 + qpn, "qpn": 0x10000 + 3 * qpn}
+        kind = self.rng.randrange(3)  # own_address_e
+        ip = mapped(f"10.0.{1 + qpn // 256}.{qpn % 256}") if kind == 0 else 0xFE80 << 112 | self.rng.getrandbits(64)
+        peer = {"valid": valid, "mac": 0x020000010000 + qpn, "ip": ip, "own": kind, "qpn": 0x10000 + 3 * qpn}
         peer["dscp"] = self.rng.randrange(64)
         self.peers[qpn] = peer
         await FallingEdge(self.dut.clk)
@@ -147,10 +154,16 @@ class Bench:
                     self.payload.spans.popleft()
                 self._frame(head, body, bad, cycle)
 
+    def bth(self, head: SimpleNamespace) -> SimpleNamespace:
+        """The BTH of a frame."""
+        headers = head.hdr.to_bytes(WINDOW, "big")
+        at = 62 if is_ipv6(headers) else 42
+        return self._bth.unpack(int.from_bytes(headers[at : at + 12], "big"))
+
     def _frame(self, head: SimpleNamespace, body: bytes, bad: int, cycle: int) -> None:
         """Finds whose frame it is, and rebuilds it."""
         headers = head.hdr.to_bytes(WINDOW, "big")[: head.hdr_length]
-        bth = self._bth.unpack(int.from_bytes(headers[42:54], "big"))
+        bth = self.bth(head)
         ecn, becn, migreq, se, ackreq = 0, 0, 1, 0, 0
         if bth.opcode in (op("RC_ACKNOWLEDGE"), op("CNP")):
             qpn, cnp, psn, syndrome, msn = self.acks.popleft()
@@ -176,7 +189,7 @@ class Bench:
         assert (head.payload_length, head.pad, head.icrc) == (len(body), -len(body) % 4, 1)
         expected = Headers(
             "02:00:00:00:00:01", peer["mac"].to_bytes(6, "big").hex(":"),
-            "10.0.0.1", ".".join(map(str, peer["ip"].to_bytes(4, "big"))),
+            OWN_IPS[peer["own"]], str(ipaddress.IPv6Address(peer["ip"]).ipv4_mapped or ipaddress.IPv6Address(peer["ip"])),
             0xC000 | ((qpn & 0x3FFF) ^ (qpn >> 14)), opcode, peer["qpn"], psn, len(ext) + len(body) + head.pad, head.pad,
             bool(se), bool(migreq), bool(ackreq), bool(becn), tos=dscp << 2 | ecn, identification=self.identification,
         )  # fmt: skip
@@ -394,7 +407,7 @@ async def flushed_says_that_what_was_here_has_left(dut: Any, what: str, stall: f
         def seen() -> int:
             if what == "requests":
                 return sum(isinstance(w, Packet) and w.source == 1 for _, w in bench.wire)
-            heads = [bench._bth.unpack(head.hdr >> (WINDOW - 54) * 8 & (1 << 96) - 1) for head, _ in bench._heads]
+            heads = [bench.bth(head) for head, _ in bench._heads]
             return sum(isinstance(w, tuple) for _, w in bench.wire) + sum(bth.opcode in acknowledges for bth in heads)
 
         await flush(bench, what)

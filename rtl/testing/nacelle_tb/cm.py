@@ -7,6 +7,7 @@ A datagram is the 256 bytes of a MAD; what follows its header is called its data
 
 from __future__ import annotations
 
+import ipaddress
 import struct
 from dataclasses import dataclass, field
 
@@ -20,8 +21,14 @@ EXTENSIONS_AT = 224  # in the data of both
 PRIVATE_AT = {REQ: 176, REP: 36, REJ: 84}
 
 
-def _ip(address: str) -> bytes:
-    return bytes(map(int, address.split(".")))
+def gid(address: str) -> bytes:
+    """The 16 bytes of an IP address, that of IPv4 in mapped form (RFC 4291, 2.5.5.2)."""
+    return ipaddress.ip_address(address if ":" in address else f"::ffff:{address}").packed
+
+
+def _cma(address: str) -> bytes:
+    """An address in the header of the RDMA IP CM service: one of IPv4 in its last 4 bytes, behind zeros (IBTA A11.3)."""
+    return ipaddress.ip_address(address).packed.rjust(16, b"\0")
 
 
 def mad(attr: int, tid: int, data: bytes) -> bytes:
@@ -62,7 +69,7 @@ class Request:
     retry: int = 7
     rnr_retry: int = 6
     cma_version: int = 0
-    ip_version: int = 4
+    ip_version: int = 0  # 0: that of its address
     source_port: int = 0x8000
     guid: bytes = bytes(8)
     flow_label: int = 0
@@ -72,8 +79,7 @@ class Request:
 
     def data(self) -> bytes:
         """What follows the MAD header."""
-        ip, to = _ip(self.ip), _ip(self.called)
-        mapped = bytes(10) + b"\xff\xff"
+        version = self.ip_version or (6 if ":" in self.ip else 4)
         body = bytearray(DATA_BYTES)
         struct.pack_into(">I", body, 0, self.local_id)
         struct.pack_into(">IHH", body, 8, 0, self.port_space, self.port)
@@ -84,11 +90,11 @@ class Request:
         body[44:48] = self.psn.to_bytes(3, "big") + bytes([self.cm_timeout << 3 | self.retry])
         body[48:52] = bytes([0xFF, 0xFF, self.mtu << 4 | self.rnr_retry, self.retries << 4])
         body[52:56] = b"\xff\xff\xff\xff"
-        body[56:88] = mapped + ip + mapped + to
+        body[56:88] = gid(self.ip) + gid(self.called)
         body[88:92] = (self.flow_label << 12).to_bytes(4, "big")
         body[92:96] = bytes([self.traffic_class, 0x40, 0, self.ack_timeout << 3])
-        struct.pack_into(">BBH", body, 140, self.cma_version, self.ip_version << 4, self.source_port)
-        body[156:160], body[172:176] = ip, to
+        struct.pack_into(">BBH", body, 140, self.cma_version, version << 4, self.source_port)
+        body[144:176] = _cma(self.ip) + _cma(self.called)
         body[176 : 176 + len(self.private)] = self.private
         body[EXTENSIONS_AT : EXTENSIONS_AT + len(self.extensions)] = self.extensions
         return bytes(body)

@@ -172,14 +172,16 @@ def says(got: SimpleNamespace, fields: dict[str, Any]) -> bool:
     )
 
 
-def record(cls: str, frame: bytes, payload_length: int) -> int:
-    """A frame_rx_t of this frame. Fields without a meaning are random."""
+def record(cls: str, frame: bytes, payload_length: int, l3: dict[str, Any] | None = None) -> int:
+    """A frame_rx_t of this frame, with these fields of its network layer in place of its. Those without a meaning are random."""
     layout = struct(FRAME_RX)
     word = random.getrandbits(layout.width)
     fields = headers(cls, frame)
     if cls == "ND":  # what is behind the last option has no meaning
         options = frame[ND_OPTIONS_AT : ND_OPTIONS_AT + 24]
         fields["l4"]["nd"]["options"] = int.from_bytes(options + random.randbytes(24 - len(options)), "big")
+    if l3:
+        fields["l3"] |= l3
     values = {"cls": constant(f"frame_pkg::CLASS_{cls}"), "payload_length": payload_length, "headers": fields}
 
     def put(kind: Any, at: int, named: dict[str, Any]) -> None:

@@ -7,10 +7,11 @@ scapy builds the same headers (rtl/shell/test/test_peer.py compares), but takes 
 from __future__ import annotations
 
 import functools
+import ipaddress
 import struct
 from dataclasses import dataclass
 
-from . import record
+from .family import roce_record
 from .peer import internet_checksum, ip_bytes, mac_bytes
 from .svtypes import constant
 
@@ -45,7 +46,7 @@ def atomiceth(va: int, rkey: int, swap_add: int, compare: int) -> bytes:
 
 @dataclass(frozen=True)
 class Headers:
-    """The Ethernet, IPv4, UDP and base transport headers of a RoCEv2 frame (IBTA 9.2.1, annex A17.3)."""
+    """The Ethernet, IPv4 or IPv6, UDP and base transport headers of a RoCEv2 frame (IBTA 9.2.1, annex A17.3)."""
 
     src_mac: str
     dst_mac: str
@@ -69,8 +70,15 @@ class Headers:
 
     def __bytes__(self) -> bytes:
         udp_length = 8 + BTH_BYTES + self.length + ICRC_BYTES
-        ip = struct.pack("!BBHHHBBH", 0x45, self.tos, 20 + udp_length, self.identification, 0x4000, 64, 17, 0)
-        ip += ip_bytes(self.src_ip) + ip_bytes(self.dst_ip)
+        if ":" in self.src_ip:
+            ethertype = 0x86DD
+            ip = struct.pack("!IHBB", 6 << 28 | self.tos << 20 | self.sport, udp_length, 17, 64)
+            ip += b"".join(ipaddress.IPv6Address(address).packed for address in (self.src_ip, self.dst_ip))
+        else:
+            ethertype = 0x0800
+            ip = struct.pack("!BBHHHBBH", 0x45, self.tos, 20 + udp_length, self.identification, 0x4000, 64, 17, 0)
+            ip += ip_bytes(self.src_ip) + ip_bytes(self.dst_ip)
+            ip = ip[:10] + struct.pack("!H", internet_checksum(ip)) + ip[12:]
         bth = struct.pack(
             "!BBHII",
             self.opcode,
@@ -80,8 +88,7 @@ class Headers:
             self.ackreq << 31 | self.psn,
         )
         return (
-            mac_bytes(self.dst_mac) + mac_bytes(self.src_mac) + struct.pack("!H", 0x0800)
-            + ip[:10] + struct.pack("!H", internet_checksum(ip)) + ip[12:]
+            mac_bytes(self.dst_mac) + mac_bytes(self.src_mac) + struct.pack("!H", ethertype) + ip
             + struct.pack("!HHHH", self.sport, 4791, udp_length, 0) + bth
         )  # fmt: skip
 
@@ -115,4 +122,4 @@ class Frame:
 
     def rx(self) -> int:
         """As frame_rx_t."""
-        return record.record("ROCE", self.headers(), len(self.payload))
+        return roce_record(self.headers(), len(self.payload))

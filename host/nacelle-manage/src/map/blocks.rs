@@ -898,7 +898,7 @@ pub mod management {
     pub const BLOCK: Block = Block {
         name: "management",
         kind: *b"MGMT",
-        version: 0x00010000,
+        version: 0x00010001,
         registers: &[
             TYPE,
             VERSION,
@@ -941,9 +941,9 @@ pub mod management {
     /// What the event queue had no room for. Both stop at 65535.
     pub const LOST: Register = Register { name: "LOST", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[LOST_EVENTS, LOST_REFUSED], doc: "What the event queue had no room for. Both stop at 65535." };
     /// Arguments of the next command; cannot be written while one is in progress.
-    pub const ARGUMENT: Register = Register { name: "ARGUMENT", offset: 0x100, count: Some(20), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Arguments of the next command; cannot be written while one is in progress." };
+    pub const ARGUMENT: Register = Register { name: "ARGUMENT", offset: 0x100, count: Some(23), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Arguments of the next command; cannot be written while one is in progress." };
     /// Results of the last command; 0 where it has none.
-    pub const RESULT: Register = Register { name: "RESULT", offset: 0x200, count: Some(20), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Results of the last command; 0 where it has none." };
+    pub const RESULT: Register = Register { name: "RESULT", offset: 0x200, count: Some(23), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Results of the last command; 0 where it has none." };
 }
 
 /// Admission.
@@ -956,7 +956,7 @@ pub mod admission {
     pub const BLOCK: Block = Block {
         name: "admission",
         kind: *b"ADMN",
-        version: 0x00010000,
+        version: 0x00010001,
         registers: &[
             TYPE,
             VERSION,
@@ -975,6 +975,9 @@ pub mod admission {
             TOKEN_1,
             TOKEN_2,
             TOKEN_3,
+            ADDRESS_1,
+            ADDRESS_2,
+            ADDRESS_3,
         ],
     };
     /// 0x41444d4e, "ADMN": the entries by which callers are admitted.
@@ -1001,10 +1004,14 @@ pub mod admission {
     pub const MEMORY: Register = Register { name: "MEMORY", offset: 0x200, count: Some(16), mode: Mode::ReadWrite, mask: 0x3fffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "KiB of memory, in whole pages of 4, that the regions of all its connections may take; 0: MEMORY_PER_CALLER applies." };
     /// The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none.
     pub const DEADLINE: Register = Register { name: "DEADLINE", offset: 0x240, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The time by SECONDS at which the entry ends, less than 2^31 s from now; 0: none." };
-    /// IPv4 address of a network: callers elsewhere are not admitted by this entry.
-    pub const ADDRESS: Register = Register { name: "ADDRESS", offset: 0x280, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of a network: callers elsewhere are not admitted by this entry." };
-    /// Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token.
-    pub const PREFIX: Register = Register { name: "PREFIX", offset: 0x2c0, count: Some(16), mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Length of that network's prefix, 0 to 32; 0: callers from everywhere, if they have the token." };
+    /// IPv4 address of a network, or the last 32 bits of an IPv6 address: callers elsewhere are not admitted by this entry.
+    pub const ADDRESS: Register = Register { name: "ADDRESS", offset: 0x280, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "IPv4 address of a network, or the last 32 bits of an IPv6 address: callers elsewhere are not admitted by this entry." };
+    /// `PREFIX.length`: Of the prefix. Both fields can be written while the entry is free; undefined before they were.
+    pub const PREFIX_LENGTH: Field = Field { name: "length", low: 0, width: 8, doc: "Of the prefix. Both fields can be written while the entry is free; undefined before they were." };
+    /// `PREFIX.ipv6`: The network is one of IPv6: ADDRESS_1 to ADDRESS_3 are the rest of its address.
+    pub const PREFIX_IPV6: Field = Field { name: "ipv6", low: 8, width: 1, doc: "The network is one of IPv6: ADDRESS_1 to ADDRESS_3 are the rest of its address." };
+    /// Length of that network's prefix, 0 to 32, of IPv6 0 to 128; 0: callers from everywhere, if they have the token.
+    pub const PREFIX: Register = Register { name: "PREFIX", offset: 0x2c0, count: Some(16), mode: Mode::ReadWrite, mask: 0x1ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PREFIX_LENGTH, PREFIX_IPV6], doc: "Length of that network's prefix, 0 to 32, of IPv6 0 to 128; 0: callers from everywhere, if they have the token." };
     /// First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network.
     pub const TOKEN_0: Register = Register { name: "TOKEN_0", offset: 0x300, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "First word of the token of 16 bytes that callers send. All zero: the entry is for callers that send none, from its network." };
     /// Second word of the token.
@@ -1013,6 +1020,12 @@ pub mod admission {
     pub const TOKEN_2: Register = Register { name: "TOKEN_2", offset: 0x380, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Third word of the token." };
     /// Fourth word of the token.
     pub const TOKEN_3: Register = Register { name: "TOKEN_3", offset: 0x3c0, count: Some(16), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Fourth word of the token." };
+    /// Bits 63 to 32 of the address of an IPv6 network. This register and the next two say nothing for one of IPv4.
+    pub const ADDRESS_1: Register = Register { name: "ADDRESS_1", offset: 0x400, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bits 63 to 32 of the address of an IPv6 network. This register and the next two say nothing for one of IPv4." };
+    /// Bits 95 to 64.
+    pub const ADDRESS_2: Register = Register { name: "ADDRESS_2", offset: 0x440, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bits 95 to 64." };
+    /// Bits 127 to 96.
+    pub const ADDRESS_3: Register = Register { name: "ADDRESS_3", offset: 0x480, count: Some(16), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bits 127 to 96." };
 }
 
 /// Event log.

@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(refused("JOBS"), "the block device has no register JOBS");
         assert_eq!(refused("socket1.MAC_LO"), "the block socket1 has no register MAC_LO");
         assert_eq!(refused("CTRL.disable"), "the register CTRL has no field disable");
-        assert_eq!(refused("management.RESULT"), "RESULT is 20 words; name one of them, as in RESULT[0]");
-        assert_eq!(refused("management.RESULT[20]"), "RESULT is 20 words; name one of them, as in RESULT[0]");
+        assert_eq!(refused("management.RESULT"), "RESULT is 23 words; name one of them, as in RESULT[0]");
+        assert_eq!(refused("management.RESULT[23]"), "RESULT is 23 words; name one of them, as in RESULT[0]");
         assert_eq!(refused("MAC_LO[0]"), "MAC_LO is one word; name one of them, as in MAC_LO[0]");
         for name in
             ["", ".", "a.b.c.d", "0x3", "0xg", "management.RESULT[x]", "management.RESULT[1", "[", "0x100000000"]

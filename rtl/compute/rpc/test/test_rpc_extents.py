@@ -11,6 +11,7 @@ from nacelle_tb.bench import Plain, Sink, Source, Type, run
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import struct
 
+HOSTS = [0xC0A80000, 0xC0A80001, 0x40A80000, 0, 1 << 127 | 0xC0A80000, 0xFFFF << 32 | 0xC0A80000]
 NODES, FIRST, PAGES = 8, 5, 40
 CONTEXTS = int(os.environ.get("EXTENTS_CONTEXTS", "1"))  # of each connection, an extent each
 
@@ -70,7 +71,7 @@ class Bench:
         kind, number = caller
         self.dut.opened.value = 1
         self.dut.opened_slot.value = slot // CONTEXTS
-        self.dut.opened_ip.value = number if kind == "ip" else random.choice([5, 0xC0A80000])
+        self.dut.opened_ip.value = number if kind == "ip" else random.choice([5, 0xC0A80000, 0xFFFF << 32 | 5])
         self.dut.opened_by.value = struct("roce_pkg::admitted_t").pack(valid=int(kind == "entry"), entry=number & 15)
         await RisingEdge(self.dut.clk)
         self.dut.opened.value = 0
@@ -137,7 +138,13 @@ async def quotas(dut, stall: float) -> None:
             slot = random.randrange(NODES)
             if slot in bench.model.used:
                 await bench.free(slot)
-                await bench.open(slot, ("ip", random.choice([0xC0A80000, 0xC0A80001, 0x40A80000, 0])))
+                await bench.open(
+                    slot,
+                    (
+                        "ip",
+                        random.choice(HOSTS),
+                    ),
+                )
             else:
                 await bench.allocate(slot, random.choice([1, 2, 3, 6, 12, PAGES, (1 << 28) - 1]))
         for slot in list(bench.model.used):
@@ -150,7 +157,7 @@ async def quotas_of_entries(dut) -> None:
     bench = Bench(dut, 0.0)
     await start(dut)
     bench.model.entries = {0: 9, 5: 3, 15: PAGES}
-    callers = [("entry", 0), ("entry", 5), ("entry", 7), ("entry", 15), ("ip", 0), ("ip", 5)]
+    callers = [("entry", 0), ("entry", 5), ("entry", 7), ("entry", 15), ("ip", 0), ("ip", 5), ("ip", 0xFFFF << 32 | 5)]
     for slot in range(NODES):
         await bench.open(slot, random.choice(callers))
     for quota in (None, 7, 0):
@@ -227,7 +234,7 @@ def test_rpc_extents(contexts: int) -> None:
         params={"QPS": NODES // contexts, "CONTEXTS": contexts, "FIRST_PAGE": Type(f"28'd{FIRST}"), "PAGES": Type(f"28'd{PAGES}")},
         ports={
             "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
-            "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"),
+            "opened_ip": Plain("input", "packet_pkg::ip_addr_t"),
             "opened_by": Plain("input", "roce_pkg::admitted_t"), "memory_per_caller": Plain("input", "logic [29:0]"),
             "quota_of": Plain("output", "roce_pkg::admission_entry_t"), "quota": Plain("input", "logic [29:0]"),
             "cmd": Sink("rpc_pkg::extent_cmd_t"), "rsp": Source("rpc_pkg::extent_rsp_t"),

@@ -287,7 +287,7 @@ SETUP_PORTS = {
     "description": Plain("output", "rpc_pkg::description_t"), "published": Plain("output", "logic"),
     "done": Source("rpc_pkg::setup_done_t"), "extent": Source("rpc_pkg::extent_t"), "cleared": Sink("rpc_pkg::cleared_t"),
     "opened": Plain("input", "logic"), "opened_slot": Plain("input", "rpc_pkg::slot_t"),
-    "opened_ip": Plain("input", "packet_pkg::ipv4_addr_t"), "opened_by": Plain("input", "roce_pkg::admitted_t"),
+    "opened_ip": Plain("input", "packet_pkg::ip_addr_t"), "opened_by": Plain("input", "roce_pkg::admitted_t"),
     "quota_of": Plain("output", "roce_pkg::admission_entry_t"), "quota": Plain("input", "logic [29:0]"),
     "memory_per_caller": Plain("input", "logic [29:0]"),
     "mem": AxiMaster(DATA_W), "mr_cmd": Source("roce_pkg::mr_cmd_t"), "mr_rsp": Sink("roce_pkg::mr_rsp_t"),

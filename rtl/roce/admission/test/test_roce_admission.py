@@ -4,12 +4,14 @@ entries; what cannot be read or changed."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 
 import cocotb
+import pytest
 from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from nacelle_tb.bench import AxilSlave, Plain, run
@@ -24,7 +26,8 @@ ENTRIES = 16
 CLOCK_HZ = 2000  # cycles of a second
 FREE, VALID, REVOKED, TIME_OVER = range(4)
 NONE, WHY_REVOKED, WHY_TIME_OVER, NO_TOKEN, UNKNOWN, CONNECTIONS = range(6)
-JUDGED_IN = 117  # cycles
+IPV6 = os.environ.get("NACELLE_IPV6", "1") == "1"
+JUDGED_IN = 165 if IPV6 else 117  # cycles
 
 PORTS = {
     "now": Plain("input", "time_pkg::time_t"),
@@ -49,6 +52,11 @@ def ipv4(text: str) -> int:
     return int.from_bytes(bytes(map(int, text.split("."))), "big")
 
 
+def caller(ip: int) -> int:
+    """The address of a caller as ip_addr_t; 32 bits are one of IPv4."""
+    return ip if ip >> 32 else 0xFFFF << 32 | ip
+
+
 @dataclass
 class Entry:
     """What software writes."""
@@ -62,11 +70,19 @@ class Entry:
     handle: int = 0
     state: int = FREE
     used: int = field(default=0)
+    v6: bool = False
+
+    def inside(self, ip: int) -> bool:
+        """Whether this address is in its network."""
+        if self.prefix == 0:
+            return True
+        if self.v6:
+            return IPV6 and (ip ^ self.address) >> 128 - min(self.prefix, 128) == 0
+        return (ip ^ (0xFFFF << 32 | self.address)) >> 32 - min(self.prefix, 32) == 0
 
     def is_for(self, token: bytes | None, ip: int) -> bool:
         """Whether a caller with this token, at this address, is this entry's."""
-        mask = (1 << 32) - (1 << 32 - min(self.prefix, 32))
-        if (ip ^ self.address) & mask:
+        if not self.inside(caller(ip)):
             return False
         return self.token == bytes(16) and self.prefix != 0 if token is None else token == self.token != bytes(16)
 
@@ -113,7 +129,9 @@ class Bench:
     async def fill(self, at: int, entry: Entry) -> None:
         """Writes every word of an entry, in any order."""
         token = [int.from_bytes(entry.token[i : i + 4], "big") for i in range(0, 16, 4)]
-        words = {"ADDRESS": entry.address, "PREFIX": entry.prefix, "CONNECTIONS": entry.connections}
+        words = {"ADDRESS": entry.address & 0xFFFFFFFF, "PREFIX": entry.prefix | entry.v6 << 8, "CONNECTIONS": entry.connections}
+        for i in range(1, 4):  # says nothing for a network of IPv4
+            words[f"ADDRESS_{i}"] = entry.address >> 32 * i & 0xFFFFFFFF if entry.v6 else random.getrandbits(32)
         words |= {"MEMORY": entry.memory, "DEADLINE": entry.deadline, "HANDLE": entry.handle}
         words |= {f"TOKEN_{i}": word for i, word in enumerate(token)}
         for name, value in random.sample(list(words.items()), len(words)):
@@ -130,7 +148,7 @@ class Bench:
     async def judge(self, token: bytes | None, ip: int) -> tuple[int, int | None, int]:
         """Why not, by which entry, after how many cycles."""
         words = int.from_bytes(token or random.randbytes(16), "big")
-        self.dut.ask.value = struct("roce_pkg::admission_ask_t").pack(has_token=int(token is not None), token=words, ip=ip)
+        self.dut.ask.value = struct("roce_pkg::admission_ask_t").pack(has_token=int(token is not None), token=words, ip=caller(ip))
         self.dut.asks.value = 1
         cycles = 0
         await RisingEdge(self.dut.clk)
@@ -171,7 +189,9 @@ class Bench:
         return (NO_TOKEN if token is None else UNKNOWN), None
 
     async def check(self, token: bytes | None, ip: int, opens: bool = False) -> int:
-        """Asks, compares with the model, and returns why not."""
+        """Asks, compares with the model, and returns why not. A device without IPv6 has no caller of it."""
+        if caller(ip) >> 32 != 0xFFFF and not IPV6:
+            return NO_TOKEN
         why, by, _ = await self.judge(token, ip)
         expected, entry = self.expected(token, ip)
         assert why == expected, (why, expected, token, hex(ip))
@@ -183,6 +203,7 @@ class Bench:
 
 A, B = random.Random(1).randbytes(16), random.Random(2).randbytes(16)
 NEAR, FAR = ipv4("10.1.2.3"), ipv4("192.168.7.9")
+HOST = 0x20010DB8_00010002_00030004_0A090203
 
 
 @cocotb.test()
@@ -235,6 +256,42 @@ async def every_prefix(dut) -> None:
         await bench.write("STATE", REVOKED, 5)
         await bench.write("STATE", FREE, 5)
         bench.entries[5].state = FREE
+
+
+@cocotb.test()
+async def every_prefix_of_ipv6(dut) -> None:
+    """The bits at its end, and some others."""
+    bench = Bench(dut)
+    await bench.start()
+    for prefix in [*range(1, 129), 0, 129, 255]:
+        ip = random.getrandbits(128) | 1 << 127
+        await bench.admit(5, Entry(address=ip, prefix=prefix, v6=True))
+        bits = {128 - prefix - 1, 128 - prefix, *random.sample(range(127), 3), 31, 32, 95, 96} & set(range(127))
+        for bit in bits:
+            await bench.check(None, ip ^ 1 << bit)
+        await bench.check(None, ip)
+        await bench.write("STATE", REVOKED, 5)
+        await bench.write("STATE", FREE, 5)
+        bench.entries[5].state = FREE
+
+
+@cocotb.test()
+async def networks_of_one_version_are_not_for_callers_of_the_other(dut) -> None:
+    bench = Bench(dut)
+    await bench.start()
+    await bench.admit(1, Entry(address=NEAR, prefix=24))
+    for top in (0, 1, 0xFFFE, 0x1FFFF, 0xFFFF << 16, 1 << 95 | 0xFFFF, 0x20010DB8 << 64):
+        assert await bench.check(None, top << 32 | NEAR | (1 << 127 if top == 0 else 0)) == NO_TOKEN
+    assert await bench.check(None, NEAR) == NONE
+    await bench.admit(2, Entry(address=HOST, prefix=64, v6=True))
+    assert await bench.check(None, HOST) == (NONE if IPV6 else NO_TOKEN)
+    assert await bench.check(None, FAR) == NO_TOKEN and await bench.check(None, HOST & 0xFFFFFFFF) == NO_TOKEN
+    # Of all mapped addresses: of IPv4 from everywhere.
+    await bench.admit(3, Entry(address=caller(0), prefix=96, v6=True))
+    assert await bench.check(None, FAR) == (NONE if IPV6 else NO_TOKEN) and await bench.check(None, HOST ^ 1 << 100) == NO_TOKEN
+    # With a token, length 0 is from everywhere.
+    await bench.admit(4, Entry(token=A, address=HOST, v6=True))
+    assert await bench.check(A, NEAR) == NONE and (not IPV6 or await bench.check(A, HOST ^ 1 << 100) == NONE)
 
 
 @cocotb.test()
@@ -389,8 +446,8 @@ async def random_entries(dut) -> None:
     bench = Bench(dut)
     await bench.start()
     tokens = [None, A, B, A[:8] + B[8:], random.randbytes(16)]
-    networks = [(0, 0), (NEAR, 8), (NEAR, 24), (NEAR, 32), (FAR, 16), (FAR, 31)]
-    hosts = [NEAR, NEAR ^ 1, NEAR ^ 0x100, FAR, FAR ^ 1, FAR ^ 2]
+    networks = [(0, 0), (NEAR, 8), (NEAR, 24), (NEAR, 32), (FAR, 16), (FAR, 31), (HOST, 128), (HOST, 64), (HOST, 33), (HOST, 0)]
+    hosts = [NEAR, NEAR ^ 1, NEAR ^ 0x100, FAR, FAR ^ 1, FAR ^ 2, HOST, HOST ^ 1, HOST ^ 1 << 64, HOST ^ 1 << 95]
     for _ in range(600):
         at = random.randrange(ENTRIES)
         entry = bench.entries[at]
@@ -398,7 +455,8 @@ async def random_entries(dut) -> None:
         if action < 0.25 and entry.state == FREE:
             address, prefix = random.choice(networks)
             token = random.choice(tokens)
-            await bench.admit(at, Entry(token=token or bytes(16), address=address, prefix=prefix, connections=random.randrange(4)))
+            entry = Entry(token or bytes(16), address, prefix, connections=random.randrange(4), v6=address >> 32 > 0)
+            await bench.admit(at, entry)
         elif action < 0.35 and entry.state == VALID:
             await bench.write("STATE", REVOKED, at)
             entry.state = REVOKED
@@ -413,5 +471,7 @@ async def random_entries(dut) -> None:
     assert [await bench.read("USED", i) for i in range(ENTRIES)] == [entry.used for entry in bench.entries]
 
 
-def test_roce_admission() -> None:
-    run("roce_admission", __file__, params={"CLOCK_HZ": CLOCK_HZ}, ports=PORTS, random_state=True)
+@pytest.mark.parametrize("ipv6", [1, 0])
+def test_roce_admission(ipv6: int) -> None:
+    params = {"CLOCK_HZ": CLOCK_HZ, "IPV6": ipv6}
+    run("roce_admission", __file__, params=params, ports=PORTS, random_state=True, env={"NACELLE_IPV6": str(ipv6)})
