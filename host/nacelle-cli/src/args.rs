@@ -629,7 +629,7 @@ pub(crate) struct AddArgs {
     pub(crate) new_token: Option<PathBuf>,
     /// Where its callers come from [default: from anywhere]; without a token it is for callers that send none
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_network)]
-    pub(crate) network: Option<(Ipv4Addr, u8)>,
+    pub(crate) network: Option<(IpAddr, u8)>,
     /// Connections at once; 0 for no limit
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) connections: u16,

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use common::Running;
@@ -121,6 +122,13 @@ fn a_call_ends_with_the_time_of_its_entry() {
     assert_eq!(table.entries().unwrap()[0].state, EntryState::TimeOver);
 }
 
+/// Networks as registers have them: what one leaves in the words that another does not have is of no effect.
+const NETWORKS: [(IpAddr, u8); 3] = [
+    (IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 2, 3, 4, 5, 6)), 77),
+    (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 24),
+    (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+];
+
 #[test]
 fn entries_are_made_ended_and_used_again() {
     let bench = bench();
@@ -141,6 +149,15 @@ fn entries_are_made_ended_and_used_again() {
     for nobody in [NewEntry::default(), NewEntry { network: Some(([10, 0, 0, 0].into(), 0)), ..NewEntry::default() }] {
         assert!(matches!(table.add(&nobody), Err(AdmissionError::Invalid(_))));
     }
+    for network in NETWORKS {
+        table.remove(7).unwrap();
+        let of = NewEntry { network: Some(network), ..entry(99) };
+        assert_eq!(table.add(&of).unwrap(), 7);
+        let shown = &table.entries().unwrap()[7];
+        assert_eq!((shown.address, shown.prefix), network);
+    }
+    table.remove(7).unwrap();
+    assert_eq!(table.add(&entry(99)).unwrap(), 7);
     table.turn(true).unwrap();
     // What entry 7 was before is of no use.
     assert_eq!(why_not(bench.open(Some(token(8)))), Why::Unknown);

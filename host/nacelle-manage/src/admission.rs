@@ -2,7 +2,7 @@
 //! Admission of callers, by the registers of a device (docs/reference/admission.md).
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use nacelle_wire::admission::Token;
@@ -13,6 +13,11 @@ use crate::map::{Register, admission};
 
 /// Entries that a device has.
 pub const ENTRIES: u8 = 16;
+/// Minor version of the block from which on there are networks of IPv6.
+const KNOWS_IPV6: u32 = 1;
+/// The registers of an address beyond its last 32 bits, and the place of each in it.
+const UPPER_WORDS: [(&Register, u32); 3] =
+    [(&admission::ADDRESS_1, 32), (&admission::ADDRESS_2, 64), (&admission::ADDRESS_3, 96)];
 /// Time after which an entry whose connections do not end is left as it is.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 /// How often it is looked at.
@@ -68,7 +73,7 @@ pub struct NewEntry {
     /// The token that its callers send; without one it is for callers that send none, from its network.
     pub token: Option<Token>,
     /// The network that its callers come from: an address, and the length of its prefix.
-    pub network: Option<(Ipv4Addr, u8)>,
+    pub network: Option<(IpAddr, u8)>,
     /// Connections at once; 0 for no limit.
     pub connections: u16,
     /// KiB of memory for all of them, in whole pages of 4; 0 for the device's bound of one address.
@@ -89,7 +94,7 @@ pub struct Entry {
     /// What it is called.
     pub handle: u32,
     /// Where its callers come from.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// How many bits of this count; 0: they may come from everywhere.
     pub prefix: u8,
     /// Connections at once; 0: no limit.
@@ -114,7 +119,7 @@ pub enum AdmissionError<E> {
     /// All entries are taken.
     #[error("all {ENTRIES} entries are taken")]
     Full,
-    /// An entry for nobody, or for too long.
+    /// An entry for nobody, for too long, or for a network that the device does not know.
     #[error("{0}")]
     Invalid(&'static str),
     /// There is no such entry, or it is free.
@@ -152,6 +157,35 @@ impl<'a, R: Registers> Admission<'a, R> {
         self.registers.write(register.at(admission::BASE) + 4 * u32::from(entry), value).map_err(AdmissionError::Access)
     }
 
+    /// The network of an entry: the registers for the upper words of its address say nothing for one of IPv4.
+    fn network(&mut self, entry: u8) -> Result<(IpAddr, u8), AdmissionError<R::Error>> {
+        let last = self.read(&admission::ADDRESS, entry)?;
+        let prefix = self.read(&admission::PREFIX, entry)?;
+        if admission::PREFIX_IPV6.of(prefix) == 0 {
+            return Ok((Ipv4Addr::from_bits(last).into(), prefix as u8));
+        }
+        let mut address = u128::from(last);
+        for (register, shift) in UPPER_WORDS {
+            address |= u128::from(self.read(register, entry)?) << shift;
+        }
+        Ok((Ipv6Addr::from_bits(address).into(), prefix as u8))
+    }
+
+    fn set_network(&mut self, entry: u8, network: Option<(IpAddr, u8)>) -> Result<(), AdmissionError<R::Error>> {
+        let (last, prefix) = match network {
+            None => (0, 0),
+            Some((IpAddr::V4(address), prefix)) => (address.to_bits(), u32::from(prefix)),
+            Some((IpAddr::V6(address), prefix)) => {
+                for (register, shift) in UPPER_WORDS {
+                    self.write(register, entry, (address.to_bits() >> shift) as u32)?;
+                }
+                (address.to_bits() as u32, u32::from(prefix) | admission::PREFIX_IPV6.mask())
+            }
+        };
+        self.write(&admission::ADDRESS, entry, last)?;
+        self.write(&admission::PREFIX, entry, prefix)
+    }
+
     fn state(&mut self, entry: u8) -> Result<EntryState, AdmissionError<R::Error>> {
         Ok(EntryState::from_code(self.read(&admission::STATE, entry)?))
     }
@@ -185,12 +219,13 @@ impl<'a, R: Registers> Admission<'a, R> {
                 continue;
             }
             let deadline = self.read(&admission::DEADLINE, number)?;
+            let (address, prefix) = self.network(number)?;
             entries.push(Entry {
                 number,
                 state,
                 handle: self.read(&admission::HANDLE, number)?,
-                address: Ipv4Addr::from_bits(self.read(&admission::ADDRESS, number)?),
-                prefix: self.read(&admission::PREFIX, number)? as u8,
+                address,
+                prefix,
                 connections: self.read(&admission::CONNECTIONS, number)? as u16,
                 used: self.read(&admission::USED, number)? as u16,
                 memory_kib: self.read(&admission::MEMORY, number)?,
@@ -208,6 +243,10 @@ impl<'a, R: Registers> Admission<'a, R> {
         if new.token.is_none() && new.network.is_none_or(|(_, prefix)| prefix == 0) {
             return Err(AdmissionError::Invalid("an entry needs a token, or a network whose prefix is not 0"));
         }
+        let of_ipv6 = new.network.is_some_and(|(address, _)| address.is_ipv6());
+        if of_ipv6 && self.read(&admission::VERSION, 0)? & 0xffff < KNOWS_IPV6 {
+            return Err(AdmissionError::Invalid("this device has entries for networks of IPv4 alone"));
+        }
         let seconds = new.time.map_or(0, |time| time.as_secs().max(1));
         if seconds >= 1 << 31 {
             return Err(AdmissionError::Invalid("an entry is valid for 68 years at most"));
@@ -217,7 +256,6 @@ impl<'a, R: Registers> Admission<'a, R> {
             // 0 stands for none: rather a second more.
             seconds => self.read(&admission::SECONDS, 0)?.wrapping_add(seconds as u32).max(1),
         };
-        let (address, prefix) = new.network.unwrap_or((Ipv4Addr::UNSPECIFIED, 0));
         let tokens = [admission::TOKEN_0, admission::TOKEN_1, admission::TOKEN_2, admission::TOKEN_3];
         for number in 0..ENTRIES {
             if self.state(number)? != EntryState::Free {
@@ -227,8 +265,7 @@ impl<'a, R: Registers> Admission<'a, R> {
             for (register, word) in tokens.iter().zip(new.token.map_or([0; 4], |token| token.words())) {
                 self.write(register, number, word)?;
             }
-            self.write(&admission::ADDRESS, number, address.to_bits())?;
-            self.write(&admission::PREFIX, number, prefix.into())?;
+            self.set_network(number, new.network)?;
             self.write(&admission::CONNECTIONS, number, new.connections.into())?;
             self.write(&admission::MEMORY, number, new.memory_kib & admission::MEMORY.mask)?;
             self.write(&admission::DEADLINE, number, deadline)?;

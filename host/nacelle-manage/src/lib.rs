@@ -45,7 +45,8 @@ pub use frame::FrameKind;
 pub use ipv6::{Ipv6Mode, Ipv6Origin, Ipv6State};
 pub use kernels::{ChangeError, Digest, KernelImage, KernelSocket};
 pub use mailbox::{
-    Args, Attention, Command, CommandError, CompletionWords, EventWords, Mailbox, QueryWords, RegionWords, private_args,
+    Args, Attention, Command, CommandError, CompletionWords, EventWords, Mailbox, QueryWords, RegionWords, peer_args,
+    private_args,
 };
 pub use manage::{
     Completion, ConnectionState, DEFAULT_MTU, MAX_MESSAGE, MAX_PRIVATE, Manage, MemoryRegion, Opened, Owner, Progress,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The driver of the command mailbox of the RTL's management port: arguments, a command, its results.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::map::management;
 use crate::registers::PATIENCE;
@@ -12,6 +12,10 @@ const COMMAND: u32 = management::COMMAND.at(management::BASE);
 const STATUS: u32 = management::STATUS.at(management::BASE);
 /// First word of private data.
 const PRIVATE_AT: usize = 8;
+/// First of the three words with the rest of an IPv6 address, whose last 32 bits have a word by the command.
+const ADDRESS_AT: usize = 20;
+/// In CONNECT's word with the port: the address is one of IPv6.
+const CONNECT_IPV6: u32 = 1 << 16;
 
 /// A command of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +72,12 @@ pub struct Attention {
 
 /// Results of QP_QUERY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueryWords(pub [u32; 9]);
+pub struct QueryWords {
+    /// The first words.
+    pub words: [u32; 9],
+    /// The peer's address.
+    pub peer: IpAddr,
+}
 
 /// Results of MR_QUERY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +114,7 @@ pub struct EventWords {
     /// Why it was refused or ended.
     pub reason: u32,
     /// The peer.
-    pub peer: Ipv4Addr,
+    pub peer: IpAddr,
     /// Its private data.
     pub private: Vec<u8>,
 }
@@ -196,7 +205,21 @@ impl<'a, R: Registers> Mailbox<'a, R> {
             return Ok(Err(error));
         }
         let [state] = self.results()?;
-        Ok(Ok(QueryWords(if state == 0 { [0; 9] } else { self.results()? })))
+        if state == 0 {
+            return Ok(Ok(QueryWords { words: [0; 9], peer: Ipv6Addr::UNSPECIFIED.into() }));
+        }
+        let words: [u32; 9] = self.results()?;
+        Ok(Ok(QueryWords { words, peer: self.address(words[2])? }))
+    }
+
+    /// The address in the last results, of which these are the last 32 bits.
+    fn address(&mut self, last: u32) -> Result<IpAddr, R::Error> {
+        let mut bits = u128::from(last);
+        for word in 0..3 {
+            let value = self.0.read(management::RESULT.word(management::BASE, (ADDRESS_AT + word) as u32))?;
+            bits |= u128::from(value) << (32 * (word + 1));
+        }
+        Ok(Ipv6Addr::from_bits(bits).to_canonical())
     }
 
     /// What a queue pair has counted, in the order of [`QP_COUNTERS`].
@@ -255,9 +278,22 @@ impl<'a, R: Registers> Mailbox<'a, R> {
             qpn: words[1],
             tag: words[2],
             reason: words[3],
-            peer: Ipv4Addr::from_bits(words[4]),
+            peer: self.address(words[4])?,
             private: words[PRIVATE_AT..].iter().flat_map(|word| word.to_be_bytes()).collect(),
         }))
+    }
+}
+
+/// The arguments of CONNECT that say to whom.
+#[must_use]
+pub fn peer_args(peer: IpAddr, port: u16) -> Vec<(usize, u32)> {
+    match peer.to_canonical() {
+        IpAddr::V4(peer) => vec![(1, peer.to_bits()), (2, port.into())],
+        IpAddr::V6(peer) => {
+            let word = |index: usize| (peer.to_bits() >> (32 * index)) as u32;
+            let rest = (0..3).map(|index| (ADDRESS_AT + index, word(index + 1)));
+            [(1, word(0)), (2, u32::from(port) | CONNECT_IPV6)].into_iter().chain(rest).collect()
+        }
     }
 }
 
@@ -278,7 +314,7 @@ mod tests {
 
     const ARGUMENT: u32 = management::ARGUMENT.at(management::BASE);
     const RESULT: u32 = management::RESULT.at(management::BASE);
-    const RESULT_END: u32 = RESULT + 4 * 20;
+    const RESULT_END: u32 = RESULT + 4 * 23;
 
     /// Registers of a mailbox that is busy for a while, answers with a fixed error, and echoes its arguments as results.
     #[derive(Default)]
@@ -333,6 +369,27 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_both_versions_survive_the_words() {
+        for text in ["10.0.0.1", "fe80::1:2:3:4", "2001:db8:1:2:3:4:5:6"] {
+            let peer: IpAddr = text.parse().unwrap();
+            let mut mailbox = Model::default();
+            let args = peer_args(peer, 0x1234);
+            let v6 = u32::from(peer.is_ipv6());
+            assert_eq!(args[1], (2, v6 << 16 | 0x1234));
+            // As results have it: all four words, those of IPv4 in mapped form.
+            let mut echoed: Vec<_> = args[2..].to_vec();
+            if v6 == 0 {
+                echoed.extend([(ADDRESS_AT, 0xffff), (ADDRESS_AT + 1, 0), (ADDRESS_AT + 2, 0)]);
+            }
+            echoed.extend([(0, 1), (2, args[0].1), (4, args[0].1)]);
+            let mut port = Mailbox::new(&mut mailbox);
+            assert_eq!(port.command(Command::QpQuery, &echoed), Ok(Ok(())));
+            assert_eq!(port.event().unwrap().unwrap().peer, peer);
+            assert_eq!(port.address(args[0].1).unwrap(), peer);
+        }
+    }
+
+    #[test]
     fn private_data_survive_the_words() {
         let mut mailbox = Model::default();
         let mut args = private_args(b"hello, world");
@@ -342,7 +399,7 @@ mod tests {
         let event = port.event().unwrap().unwrap();
         assert_eq!(&event.private[..13], b"hello, world\0");
         assert_eq!((event.kind, event.qpn, event.tag, event.reason), (EventWords::ESTABLISHED, 9, 4, 8));
-        assert_eq!(event.peer, Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(event.peer, Ipv6Addr::from_bits(0x0a00_0001));
         assert_eq!(private_args(&[1; 60]).len(), 12);
     }
 }

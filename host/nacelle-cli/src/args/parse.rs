@@ -52,11 +52,14 @@ pub(super) fn parse_ipv6(text: &str) -> Result<Ipv6From, String> {
 }
 
 /// A network, or one host.
-pub(super) fn parse_network(text: &str) -> Result<(Ipv4Addr, u8), String> {
-    let wrong = || format!("{text:?} is not an address and a prefix length of 1 to 32, as in 10.77.0.0/16");
-    let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
-    let (address, bits) = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
-    if (1..=32).contains(&bits) { Ok((address, bits)) } else { Err(wrong()) }
+pub(super) fn parse_network(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong =
+        || format!("{text:?} is not an address and a prefix length, at least 1, as in 10.77.0.0/16 or 2001:db8:1::/48");
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let all = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Ok(all), str::parse).map_err(|_| wrong())?;
+    if (1..=all).contains(&bits) { Ok((address, bits)) } else { Err(wrong()) }
 }
 
 /// The token in a file. The text of an error shows nothing of it.

@@ -108,7 +108,7 @@ fn who_connects(peer: &mut Peer) -> Result<(), Failure> {
     refused(peer, None, Why::NoToken)?;
     peer.manage()?.admit(&entry(right))?;
     let guest = peer.station.host(1);
-    peer.manage()?.admit(&NewEntry { network: Some((guest, 32)), ..NewEntry::default() })?;
+    peer.manage()?.admit(&NewEntry { network: Some((guest.into(), 32)), ..NewEntry::default() })?;
     let mut nearly = *right.bytes();
     for at in [0, 7, 15] {
         nearly[at] ^= 0x10;
@@ -130,7 +130,7 @@ fn who_connects(peer: &mut Peer) -> Result<(), Failure> {
 fn from_where(peer: &mut Peer) -> Result<(), Failure> {
     let right = token();
     let near = peer.station.host(1);
-    peer.manage()?.admit(&NewEntry { network: Some((near, 32)), ..entry(right) })?;
+    peer.manage()?.admit(&NewEntry { network: Some((near.into(), 32)), ..entry(right) })?;
     refused(peer, Some(right), Why::Unknown)?;
     peer.act_as(near);
     refused(peer, None, Why::NoToken)?;

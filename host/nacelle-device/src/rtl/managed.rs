@@ -5,14 +5,14 @@
 //! that the RPC engine uses for its own queue pairs only: a message to receive at the start, what is sent or read behind it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use nacelle_manage::map::{Register, device};
 use nacelle_manage::{
     Access, Bytes, Command, CommandError, Completion, CompletionWords, ConnectionState, Digest, EventWords,
     KernelSocket, MAX_MESSAGE, MAX_PRIVATE, Mailbox, Manage, MemoryRegion, Opened, Owner, Progress, QpState,
     QueryWords, QueuePair, QueuePairCounters, Refusal, RegionWords, Registers, Reset, Work, access, access_names,
-    private_args,
+    peer_args, private_args,
 };
 use nacelle_roce::WcStatus;
 use nacelle_wire::cm::{PathMtu, RejReason};
@@ -252,7 +252,7 @@ fn status_text(code: u32) -> String {
     status.to_string()
 }
 
-fn queue_pair(qpn: u32, QueryWords(words): QueryWords) -> Option<QueuePair> {
+fn queue_pair(qpn: u32, QueryWords { words, peer }: QueryWords) -> Option<QueuePair> {
     let state = QpState::from_code(words[0]).filter(|state| *state != QpState::Reset)?;
     let owner = match words[1] >> 8 & 3 {
         0 => Owner::Service,
@@ -262,7 +262,7 @@ fn queue_pair(qpn: u32, QueryWords(words): QueryWords) -> Option<QueuePair> {
     Some(QueuePair {
         qpn,
         state,
-        peer: (words[2] != 0).then(|| Ipv4Addr::from_bits(words[2]).into()),
+        peer: (!peer.is_unspecified()).then_some(peer),
         peer_qpn: (words[3] != 0).then_some(words[3]),
         owner,
         unmanaged: words[1] >> 16 & 1 == 1,
@@ -358,7 +358,6 @@ impl Manage for RtlEngine {
     }
 
     fn connect(&mut self, peer: IpAddr, port: u16, mtu: PathMtu, private: &[u8]) -> Result<u16, Refusal> {
-        let IpAddr::V4(peer) = peer else { return Err(Refusal(format!("{peer}: its network is IPv4"))) };
         if private.len() > MAX_PRIVATE {
             return Err(Refusal(format!("private data have at most {MAX_PRIVATE} bytes")));
         }
@@ -377,12 +376,11 @@ impl Manage for RtlEngine {
         self.managed.next = tag.wrapping_add(1);
         let mut args = vec![
             (0, tag.into()),
-            (1, peer.to_bits()),
-            (2, port.into()),
             (3, u32::from(mtu.code()) << 12 | REMOTE_WRITE << 8 | DOMAIN),
             (4, RNR_RETRY << 12 | RETRY_COUNT << 8 | TIMEOUT),
             (5, INITIATOR_DEPTH << 8),
         ];
+        args.extend(peer_args(peer, port));
         args.extend(private_args(private));
         self.port().command(Command::Connect, &args)?.map_err(refused)?;
         let managed = Managed {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may connect: the entries of the RTL (docs/reference/admission.md), and their registers.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use nacelle_manage::admission::{ENTRIES, EntryState};
@@ -14,12 +14,15 @@ use super::SoftEngine;
 use super::holdings::Holder;
 
 /// The registers of what an entry says, its token last.
-const WORDS: [&Register; 10] = [
+const WORDS: [&Register; 13] = [
     &map::HANDLE,
     &map::CONNECTIONS,
     &map::MEMORY,
     &map::DEADLINE,
     &map::ADDRESS,
+    &map::ADDRESS_1,
+    &map::ADDRESS_2,
+    &map::ADDRESS_3,
     &map::PREFIX,
     &map::TOKEN_0,
     &map::TOKEN_1,
@@ -29,9 +32,10 @@ const WORDS: [&Register; 10] = [
 const CONNECTIONS: usize = 1;
 const MEMORY: usize = 2;
 const DEADLINE: usize = 3;
+/// The first of four words of an address, the last 32 bits first.
 const ADDRESS: usize = 4;
-const PREFIX: usize = 5;
-const TOKEN: usize = 6;
+const PREFIX: usize = 8;
+const TOKEN: usize = 9;
 
 /// An entry.
 #[derive(Clone, Copy)]
@@ -52,19 +56,37 @@ impl Entry {
         Token::new(bytes)
     }
 
+    /// Its network and the length of the prefix, one of IPv4 as that of mapped addresses; from everywhere is length 0.
+    fn network(&self) -> (u128, u32) {
+        let prefix = self.words[PREFIX];
+        let length = map::PREFIX_LENGTH.of(prefix);
+        let words =
+            |from: usize| (from..4).rev().fold(0, |bits, word| bits << 32 | u128::from(self.words[ADDRESS + word]));
+        if map::PREFIX_IPV6.of(prefix) == 1 {
+            return (words(0), length.min(128));
+        }
+        let address = Ipv4Addr::from_bits(self.words[ADDRESS]);
+        (to_bits(address.into()), if length == 0 { 0 } else { 96 + length.min(32) })
+    }
+
     /// Whether it is for a caller with this token at this address.
     fn is_for(&self, token: Option<Token>, peer: IpAddr) -> bool {
-        let is_near = match (self.words[PREFIX].min(32), peer.to_canonical()) {
-            (0, _) => true,
-            (prefix, IpAddr::V4(peer)) => (peer.to_bits() ^ self.words[ADDRESS]) >> (32 - prefix) == 0,
-            (_, IpAddr::V6(_)) => false,
-        };
+        let (network, prefix) = self.network();
+        let is_near = prefix == 0 || (to_bits(peer) ^ network).unbounded_shr(128 - prefix) == 0;
         let is_meant = match (token, self.token()) {
             (Some(sent), Some(own)) => sent == own,
-            (None, None) => self.words[PREFIX] != 0,
+            (None, None) => prefix != 0,
             _ => false,
         };
         is_near & is_meant
+    }
+}
+
+/// An address as one of IPv6, that of IPv4 in mapped form (RFC 4291, 2.5.5.2).
+fn to_bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
     }
 }
 
@@ -265,5 +287,51 @@ impl SoftEngine {
             // It has room for a note in every phase.
             let _ = self.endpoint.transport.disconnect_with(now, conn, &why.note());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry without a token for this network.
+    fn of(network: IpAddr, prefix: u32) -> Entry {
+        let mut entry = Entry { state: EntryState::Valid, ..Entry::FREE };
+        let bits = to_bits(network);
+        for word in 0..4 {
+            entry.words[ADDRESS + word] = (bits >> (32 * word)) as u32;
+        }
+        entry.words[PREFIX] = map::PREFIX_IPV6.put(prefix, network.is_ipv6().into());
+        entry
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn networks_of_ipv6_are_compared_bit_by_bit() {
+        let network = 0x2001_0db8_0001_0002_8003_0004_0005_0006_u128;
+        for prefix in 1..=128 {
+            let entry = of(IpAddr::V6(network.into()), prefix);
+            for bit in 0..128 {
+                let peer = IpAddr::V6((network ^ 1 << bit).into());
+                assert_eq!(entry.is_for(None, peer), bit < 128 - prefix, "{peer} for a prefix of {prefix}");
+            }
+        }
+    }
+
+    #[test]
+    fn networks_of_ipv6_and_of_ipv4_are_apart() {
+        let v4 = of(ip("10.1.2.3"), 24);
+        assert!(v4.is_for(None, ip("10.1.2.77")) && v4.is_for(None, ip("::ffff:10.1.2.77")));
+        for other in ["10.1.3.3", "::10.1.2.3", "::fffe:10.1.2.3", "2001:db8::10.1.2.3", "8000::ffff:10.1.2.3"] {
+            assert!(!v4.is_for(None, ip(other)), "{other}");
+        }
+        let v6 = of(ip("2001:db8::10.1.2.3"), 64);
+        assert!(v6.is_for(None, ip("2001:db8::1")));
+        assert!(!v6.is_for(None, ip("10.1.2.3")) && !v6.is_for(None, ip("2001:db9::10.1.2.3")));
+        let all_of_v4 = of(ip("::ffff:0:0"), 96);
+        assert!(all_of_v4.is_for(None, ip("192.0.2.1")) && !all_of_v4.is_for(None, ip("2001:db8::1")));
     }
 }
