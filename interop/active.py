@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import subprocess
 from collections.abc import Iterator
@@ -15,8 +16,7 @@ from wire import Wire
 
 TABLE = "Devices call Linux"
 ABOUT = "`nacelle connect` makes the device the active side: it opens the connection, sends, and takes what comes back."
-# No host has this address; no application listens on this port.
-NOWHERE, CLOSED_PORT = "10.77.9.9", 9
+CLOSED_PORT = 9  # no application listens on it
 MESSAGE = "The quick brown fox jumps over the lazy dog"
 
 
@@ -32,8 +32,8 @@ class Case:
     """The exit status of `nacelle connect` (docs/how-to/command-line.md) is one of these."""
     peer_sees: str = ""
     """What the server must write."""
-    address: str = ""
-    """Where, if not at the guest."""
+    nowhere: bool = False
+    """Not to the guest, but to an address that no host has."""
     port: int = PORT
 
 
@@ -47,7 +47,7 @@ CASES = [
     Case("Linux closes", "-e -d 1", ("--send", MESSAGE, "--stay"), (0, 3), "disconnecting"),
     Case("Linux rejects", "-r", ("--send", MESSAGE), (4,), "rejected"),
     Case("a port without a listener", None, (), (4,), port=CLOSED_PORT),
-    Case("an address that no host has", None, (), (3,), address=NOWHERE),
+    Case("an address that no host has", None, (), (3,), nowhere=True),
 ]
 
 
@@ -70,24 +70,35 @@ def verdict(case: Case, result: subprocess.CompletedProcess[str]) -> str:
 def active(wire: Wire, guest: Guest, kind: Device, loss: float) -> Iterator[Outcome]:
     """A device opens connections to a guest."""
     column = f"{kind.name}, {heading(guest, loss)}"
-    (wire.folder / "data").write_bytes(bytes(5000))
     arguments = [*kind.arguments, "--loss", f"{loss:g}", "--seed", "11"]
     with wire.device(kind.name, f"{kind.ip}/16", *arguments, capture=f"active-{kind.name}-mtu{guest.mtu}-loss{loss:g}"):
-        for case in CASES:
-            job = None if case.server is None else guest.start(f"nacelle_verbs_server {case.server} {PORT}")
-            try:
-                if job:
-                    job.wait_for("listening")
-                words = [str(wire.folder / "data") if word == "data" else word for word in case.arguments]
-                address = case.address or guest.ip
-                result = wire.run("--json", "connect", kind.name, address, str(case.port), *words, timeout=120)
-                problem = verdict(case, result)
-                if job and case.peer_sees and not problem:
-                    job.wait_for(case.peer_sees)
-            finally:
-                if job:
-                    job.stop()
-            left = wire.run("--json", "qp", "list", kind.name).stdout
-            if not problem and json.loads(left or "[]"):
-                problem = f"{percent(loss)}: a queue pair is left: {left}"
-            yield Outcome(TABLE, case.row, column, not problem, problem)
+        yield from calls(wire, guest, kind, guest.ip, column, loss)
+
+
+def calls(wire: Wire, guest: Guest, kind: Device, address: str, column: str, loss: float, option: str = "") -> Iterator[Outcome]:
+    """Every case, by a device that runs, to a guest at this address; `option` is one of nacelle_verbs_server."""
+    (wire.folder / "data").write_bytes(bytes(5000))
+    for case in CASES:
+        job = None if case.server is None else guest.start(f"nacelle_verbs_server {option} {case.server} {PORT}")
+        try:
+            if job:
+                job.wait_for("listening")
+            words = [str(wire.folder / "data") if word == "data" else word for word in case.arguments]
+            to = nowhere(address) if case.nowhere else address
+            result = wire.run("--json", "connect", kind.name, to, str(case.port), *words, timeout=120)
+            problem = verdict(case, result)
+            if job and case.peer_sees and not problem:
+                job.wait_for(case.peer_sees)
+        finally:
+            if job:
+                job.stop()
+        left = wire.run("--json", "qp", "list", kind.name).stdout
+        if not problem and json.loads(left or "[]"):
+            problem = f"{percent(loss)}: a queue pair is left: {left}"
+        yield Outcome(TABLE, case.row, column, not problem, problem)
+
+
+def nowhere(address: str) -> str:
+    """An address of the same network that no host has."""
+    ip = ipaddress.ip_address(address)
+    return str(type(ip)(int(ip) ^ 0x0808))

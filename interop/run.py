@@ -25,6 +25,7 @@ from typing import Any
 
 import active
 import checks
+import ipv6
 import naaice
 import verbs_link
 from guest import Guest, GuestError
@@ -61,6 +62,9 @@ def plan(wire: Wire, image: Image, small: Guest, large: Guest, quick: bool) -> I
         for guest in guests:
             for loss in (0,) if quick else (0, LOSS):
                 yield f"active-{kind.name}-mtu{guest.mtu}-loss{loss:g}", active.active(wire, guest, kind, loss)
+    for guest in guests:
+        for loss in (0,) if quick else (0, LOSS):
+            yield f"{ipv6.STEP}-mtu{guest.mtu}-loss{loss:g}", ipv6.ipv6(wire, guest, loss, patterns)
     if not quick:
         yield "linux", checks.linux(small, large, patterns)
     for loss in (0, LOSS):

@@ -4,6 +4,7 @@
 //
 //     nacelle_verbs_server [OPTION...] PORT
 //
+//     -6        listen on IPv6 instead of IPv4
 //     -e        echo every SEND instead of reading it as a region set-up
 //     -r        reject every connection
 //     -d COUNT  disconnect a caller after COUNT messages and calls
@@ -46,7 +47,7 @@ struct connection {
 };
 
 static struct {
-    bool echo, reject;
+    bool ipv6, echo, reject;
     unsigned disconnect_after;
     long no_receives_ms;
     int rights;
@@ -337,7 +338,7 @@ static void serve(struct rdma_event_channel *events) {
 }
 
 __attribute__((noreturn)) static void usage(void) {
-    fputs("usage: nacelle_verbs_server [-e] [-r] [-d COUNT] [-n MS] [-g RIGHTS] PORT\n", stderr);
+    fputs("usage: nacelle_verbs_server [-6] [-e] [-r] [-d COUNT] [-n MS] [-g RIGHTS] PORT\n", stderr);
     exit(2);
 }
 
@@ -363,8 +364,11 @@ static int rights(const char *letters) {
 
 int main(int argc, char **argv) {
     int option;
-    while ((option = getopt(argc, argv, "erd:n:g:")) != -1) {
+    while ((option = getopt(argc, argv, "6erd:n:g:")) != -1) {
         switch (option) {
+        case '6':
+            options.ipv6 = true;
+            break;
         case 'e':
             options.echo = true;
             break;
@@ -392,8 +396,11 @@ int main(int argc, char **argv) {
     check(events, "rdma_create_event_channel: %s", strerror(errno));
     struct rdma_cm_id *listener;
     check(rdma_create_id(events, &listener, NULL, RDMA_PS_TCP) == 0, "rdma_create_id: %s", strerror(errno));
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htobe16((uint16_t)atoi(argv[optind]))};
-    check(rdma_bind_addr(listener, (struct sockaddr *)&any) == 0, "rdma_bind_addr: %s", strerror(errno));
+    uint16_t port = htobe16((uint16_t)atoi(argv[optind]));
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = port};
+    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = port};
+    struct sockaddr *own = options.ipv6 ? (struct sockaddr *)&any6 : (struct sockaddr *)&any;
+    check(rdma_bind_addr(listener, own) == 0, "rdma_bind_addr: %s", strerror(errno));
     check(rdma_listen(listener, BACKLOG) == 0, "rdma_listen: %s", strerror(errno));
     printf("listening on %s\n", argv[optind]);
     for (;;) {
