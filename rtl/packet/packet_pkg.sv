@@ -312,6 +312,16 @@ package packet_pkg;
     ip_addr_t    router;          // a link-local address
   } local_addr_t;
 
+  // The device's addresses.
+  typedef enum logic [1:0] {
+    OWN_IPV4,
+    OWN_GLOBAL,
+    OWN_LINK_LOCAL
+  } own_address_e;
+  localparam int unsigned OWN_ADDRESSES = 3;
+  typedef logic [OWN_ADDRESSES-1:0] own_set_t;   // some of them, by own_address_e
+  localparam own_set_t ALL_IPV6 = own_set_t'(1 << OWN_GLOBAL | 1 << OWN_LINK_LOCAL);
+
   // The device's address for packets to `ip`: the link-local one if that is link-local, else the global one (RFC 6724, 5, rule 2); 0: none.
   function automatic ip_addr_t source_address(local_addr_t own, ip_addr_t ip);
     if (is_mapped(ip)) return own.ip == '0 ? '0 : ip_mapped(own.ip);

@@ -38,15 +38,7 @@ package roce_pkg;
     return ipv6 ? ip : ip_mapped(ipv4_of(ip));
   endfunction
 
-  // Which of the device's addresses a connection uses: the one that the peer called, or that of the peer's scope.
-  typedef enum logic [1:0] {
-    OWN_IPV4,
-    OWN_GLOBAL,
-    OWN_LINK_LOCAL
-  } own_address_e;
-  localparam int unsigned OWN_ADDRESSES = 3;
-  typedef logic [OWN_ADDRESSES-1:0] own_set_t;   // some of them, by own_address_e
-
+  // The address of the device that a connection uses: the one that the peer called, or that of the peer's scope.
   function automatic own_address_e own_towards(ip_addr_t peer);
     return is_mapped(peer) ? OWN_IPV4 : is_link_local(peer) ? OWN_LINK_LOCAL : OWN_GLOBAL;
   endfunction

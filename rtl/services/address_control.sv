@@ -228,7 +228,10 @@ module address_control
   assign claim.valid = claim_q;
   assign claim.data  = '{probe: claim_probe_q, ip: ip_mapped(watch.ip)};
   assign watch       = '{valid: probing || has, probing: probing, ip: probing ? candidate_q : address_q.ip};
-  assign withdrawal = '{close: has && state_q inside {ADDRESS_LEAVE, ADDRESS_ABANDON}, abandon: has && state_q == ADDRESS_ABANDON, ipv6: 1'b0};
+  assign withdrawal = '{
+      leaving: has && state_q inside {ADDRESS_LEAVE, ADDRESS_ABANDON} ? own_set_t'(1 << OWN_IPV4) : '0,
+      abandon: has && state_q == ADDRESS_ABANDON
+  };
 
   assign address        = address_q;
   assign origin         = origin_q;

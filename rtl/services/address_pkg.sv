@@ -137,15 +137,14 @@ package address_pkg;
     logic drop_malformed;          // DHCP: an answer that is not well formed, or lacks an option that it must have
     logic drop_unexpected;         // DHCP: not for the current transaction, too many, or of no use in this state
     logic ipv6_conflict;           // IPv6: another host had the address that was probed (RFC 4862)
-    logic ipv6_lost;               // IPv6: the global address in use was given up: all IPv6 connections were closed
+    logic ipv6_lost;               // IPv6: the global address in use was given up: the connections that used it were closed
     logic router_heard;            // IPv6: a router advertisement
     logic drop_router;             // IPv6: a router advertisement that is not well formed
   } address_events_t;
 
-  // What the connections are told when the address goes.
+  // What the connections are told when addresses go.
   typedef struct packed {
-    logic close;                                     // close all: peers get a DREQ
-    logic abandon;                                   // and do not wait for their answers any longer
-    logic ipv6;                                      // those of IPv6, else those of IPv4
+    own_set_t leaving;                               // close those that use one of these: peers get a DREQ
+    logic     abandon;                               // and do not wait for their answers any longer
   } withdrawal_t;
 endpackage

@@ -41,7 +41,7 @@ module address_service
     input  logic              conflict,
     output nd_watch_t         nd_watch,
     input  logic              nd_conflict,
-    output withdrawal_t       withdrawal,         // of one address at a time
+    output withdrawal_t       withdrawal,         // of one IP version at a time
     output logic              leaving,            // the IPv4 address
     input  logic              closed,
     input  logic              abandoned,
@@ -155,9 +155,9 @@ module address_service
 
   // ---- whose connections are closed ----
   always_ff @(posedge clk)
-    ipv6_turn_q <= !rst && withdrawals[1].close && (ipv6_turn_q || !withdrawals[0].close);
+    ipv6_turn_q <= !rst && withdrawals[1].leaving != '0 && (ipv6_turn_q || withdrawals[0].leaving == '0);
   assign withdrawal = ipv6_turn_q ? withdrawals[1] : withdrawals[0];
-  assign leaving    = withdrawals[0].close;
+  assign leaving    = withdrawals[0].leaving != '0;
 
   assign idle = ticks_idle && client_idle && control_idle && ipv6_idle && !claim.valid;
 endmodule

@@ -10,8 +10,8 @@
 // The first prefix that a router offers is the device's until its lifetime ends, which an advertisement makes no shorter than two hours
 // (RFC 4862, 5.5.3, e); no other one is taken meanwhile. So with the first router, until it says that it is none or its lifetime ends.
 //
-// When the global address goes, or IPv6 is switched off, the IPv6 connections are closed as address_control does it with those of IPv4. The
-// address stays meanwhile.
+// When the global address goes, or both do because IPv6 is switched off, the connections that use it are closed as address_control does it
+// with those of IPv4. The address stays meanwhile.
 module ipv6_address
   import packet_pkg::*;
   import address_pkg::*;
@@ -63,6 +63,7 @@ module ipv6_address
   logic [1:0]   solicit_q;            // solicitations that are left
   logic         claim_q;
   arp_claim_t   claimed_q;
+  logic         all_leave_q;          // in IPV6_LEAVE and IPV6_ABANDON: the link-local address goes too
   logic [3:0]   ticks_q;
   logic         second_q;
 
@@ -114,8 +115,9 @@ module ipv6_address
     unique case (state_q)
       IPV6_REST: begin
         if (unwanted || (!settings.on && local_q)) begin
-          state_q <= IPV6_LEAVE;
-          wait_q  <= LEAVE;
+          state_q     <= IPV6_LEAVE;
+          wait_q      <= LEAVE;
+          all_leave_q <= !settings.on;
         end else if (settings.on && has_fixed && !has && !claim_q) begin
           origin_q    <= IPV6_STATIC;
           fixed_q     <= settings.fixed;
@@ -178,7 +180,7 @@ module ipv6_address
         origin_q    <= IPV6_NONE;
         candidate_q <= 1'b0;
         solicit_q   <= SOLICITATIONS;
-        if (!settings.on) begin
+        if (all_leave_q) begin
           local_q       <= 1'b0;
           router_left_q <= '0;
         end
@@ -201,7 +203,10 @@ module ipv6_address
   assign claim.valid = claim_q;
   assign claim.data  = claimed_q;
   assign watch       = '{valid: probing, ip: local_q ? own_prefix : own_local};
-  assign withdrawal  = '{close: state_q inside {IPV6_LEAVE, IPV6_ABANDON}, abandon: state_q == IPV6_ABANDON, ipv6: 1'b1};
+  assign withdrawal  = '{
+      leaving: state_q inside {IPV6_LEAVE, IPV6_ABANDON} ? all_leave_q ? ALL_IPV6 : own_set_t'(1 << OWN_GLOBAL) : '0,
+      abandon: state_q == IPV6_ABANDON
+  };
 
   assign has_prefix = candidate_q || origin_q == IPV6_ROUTER;
   assign prefix     = prefix_q.prefix;

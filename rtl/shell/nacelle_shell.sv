@@ -492,9 +492,6 @@ module nacelle_shell
   // Contexts are a matter of the RPC engine.
   localparam contexts_t [MAX_CLIENTS-1:0] CLIENT_CONTEXTS = CONTEXTS > 1 ? ($bits(contexts_t) * MAX_CLIENTS)'(CONTEXTS) << RPC_CLIENT * $bits(contexts_t) : '0;
 
-  own_set_t leaving;       // the device's addresses that go
-  assign leaving = withdrawal.close ? withdrawal.ipv6 ? own_set_t'(1 << OWN_GLOBAL | 1 << OWN_LINK_LOCAL) : own_set_t'(1 << OWN_IPV4) : '0;
-
   roce_engine #(
       .DATA_W  (DATA_W),
       .ID_W    (MASTER_ID_W),
@@ -532,7 +529,7 @@ module nacelle_shell
       .ended,
       .sweep,
       .congestion,
-      .leaving,
+      .leaving(withdrawal.leaving),
       .abandon(withdrawal.abandon),
       .closed(connections_closed),
       .seed,
@@ -645,7 +642,7 @@ module nacelle_shell
   ) address_withdrawal (
       .clk,
       .rst(plane_rst_q),
-      .leaving,
+      .leaving(withdrawal.leaving),
       .abandon(withdrawal.abandon),
       .made,
       .changed,

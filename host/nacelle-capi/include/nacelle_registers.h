@@ -334,7 +334,7 @@
 #define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x6a0u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
 #define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x6a4u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
 #define NACELLE_DEVICE_ADDRESS_IPV6_CONFLICT 0x6a8u /* r: IPv6: another host had the address that was probed (RFC 4862) */
-#define NACELLE_DEVICE_ADDRESS_IPV6_LOST 0x6acu /* r: IPv6: the global address in use was given up: all IPv6 connections were closed */
+#define NACELLE_DEVICE_ADDRESS_IPV6_LOST 0x6acu /* r: IPv6: the global address in use was given up: the connections that used it were closed */
 #define NACELLE_DEVICE_ADDRESS_ROUTER_HEARD 0x6b0u /* r: IPv6: a router advertisement */
 #define NACELLE_DEVICE_ADDRESS_DROP_ROUTER 0x6b4u /* r: IPv6: a router advertisement that is not well formed */
 

@@ -8,6 +8,7 @@
 // One QP after another; waits for `command` and its answer, which comes in a bounded time (roce_qp_control).
 module roce_close_all
   import roce_wire_pkg::*;
+  import packet_pkg::*;
   import roce_pkg::*;
 #(
     parameter int unsigned QPS = 16

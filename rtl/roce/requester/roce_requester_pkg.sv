@@ -2,6 +2,7 @@
 
 // Types shared by the units of the requester: the words of its tables, the entries of its rings, and the messages between units.
 package roce_requester_pkg;
+  import packet_pkg::*;
   import roce_wire_pkg::*;
   import roce_pkg::*;
   import memory_pkg::*;

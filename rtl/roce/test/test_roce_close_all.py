@@ -93,7 +93,7 @@ def test_roce_close_all() -> None:
         __file__,
         params={"QPS": QPS},
         ports={
-            "leaving": Plain("input", "roce_pkg::own_set_t"),
+            "leaving": Plain("input", "packet_pkg::own_set_t"),
             "abandon": Plain("input", "logic"),
             "abandoned": Plain("output", "logic"),
             "made": Plain("input", "logic"),

@@ -2676,7 +2676,7 @@ def ports(width: int, qps: int) -> dict:
         "admitted": Plain("output", "roce_pkg::admission_entry_t"),
         "ended": Plain("input", "roce_pkg::admission_ended_t"),
         "sweep": Plain("input", "logic"),
-        "leaving": Plain("input", "roce_pkg::own_set_t"),
+        "leaving": Plain("input", "packet_pkg::own_set_t"),
         "abandon": Plain("input", "logic"),
         "rx": Sink(FRAME_RX),
         "rx_payload": AxisSinkPort(width),

@@ -79,7 +79,8 @@ class Bench:
         self.sent: list[Message] = []
         self.claims: list[tuple[float, bool, str]] = []
         self.counts: dict[str, int] = {}
-        self.withdrawals = 0  # rising edges of `close`
+        self.withdrawals = 0  # times that addresses began to go
+        self.left = 0  # those that went last: own_set_t
         self.still_there = 0  # ... while the address was there, and what came of it
         self.settings = {
             "mode": DHCP,
@@ -121,10 +122,11 @@ class Bench:
                     self.counts[name] = self.counts.get(name, 0) + value
             now = withdrawal.unpack(int(self.dut.withdrawal.value))
             self.dut.abandoned.value = now.abandon
-            if now.close and not closing:
+            if now.leaving and not closing:
                 self.withdrawals += 1
+                self.left = now.leaving
                 assert self.local.ip
-            closing = bool(now.close)
+            closing = bool(now.leaving)
 
     @property
     def time(self) -> float:
@@ -541,7 +543,7 @@ async def connections_get_time_to_close(dut) -> None:
         await bench.command("renew")
         await bench.reply("nak", await bench.next("request"))
         began = bench.time
-        assert bench.ip == OFFERED and struct(WITHDRAWAL).unpack(int(dut.withdrawal.value)).close
+        assert bench.ip == OFFERED and struct(WITHDRAWAL).unpack(int(dut.withdrawal.value)).leaving
         await bench.sleep(0.25)
         assert bench.ip == OFFERED
         dut.closed.value = int(closes)

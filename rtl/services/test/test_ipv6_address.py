@@ -24,6 +24,7 @@ FIXED6 = "2001:db8:1::9"
 PREFIX, OTHER = "2001:db8:2::", "2001:db8:3::"
 ROUTER, SECOND = "fe80::1:2:3:4", "fe80::99"
 FOR_EVER = (1 << 32) - 1
+OWN_GLOBAL, OWN_LINK_LOCAL = 1, 2  # own_address_e
 NONE, BY_STATIC, BY_ROUTER = range(3)
 TWO_HOURS = 7200
 
@@ -171,7 +172,7 @@ async def a_static_address_is_there_at_once(dut) -> None:
     # Switched off: connections are closed while the addresses are there.
     await bench.set6(on=0)
     withdrawal = struct(WITHDRAWAL).unpack(int(dut.withdrawal.value))
-    assert (withdrawal.close, withdrawal.ipv6) == (1, 1) and bench.addresses[1] == FIXED6 and not int(dut.leaving.value)
+    assert withdrawal.leaving == 1 << OWN_GLOBAL | 1 << OWN_LINK_LOCAL and bench.addresses[1] == FIXED6 and not int(dut.leaving.value)
     await bench.sleep(1)
     assert bench.addresses == ("::", "::", "::") and bench.counts["ipv6_lost"] == 1 and bench.counts.get("lost", 0) == 0
     assert bench.ip is not None, "IPv4 is another matter"
@@ -224,6 +225,7 @@ async def an_address_of_a_prefix(dut) -> None:
     assert bench.addresses[1] == address and bench.withdrawals == 0
     await bench.sleep(14)
     assert bench.addresses == (bench.link_local, "::", "::") and bench.withdrawals == 1 and bench.counts["ipv6_lost"] == 1
+    assert bench.left == 1 << OWN_GLOBAL, "the link-local address stays, and so do its connections"
     # Then it looks for the next one.
     assert [claim[2] for claim in bench.claims][-1] == "ff02::2"
     await bench.offer6((OTHER, FOR_EVER, FOR_EVER))

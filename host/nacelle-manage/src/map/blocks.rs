@@ -880,8 +880,8 @@ pub mod device {
     pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x6a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
     /// IPv6: another host had the address that was probed (RFC 4862)
     pub const ADDRESS_IPV6_CONFLICT: Register = Register { name: "address_ipv6_conflict", offset: 0x6a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: another host had the address that was probed (RFC 4862)" };
-    /// IPv6: the global address in use was given up: all IPv6 connections were closed
-    pub const ADDRESS_IPV6_LOST: Register = Register { name: "address_ipv6_lost", offset: 0x6ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: the global address in use was given up: all IPv6 connections were closed" };
+    /// IPv6: the global address in use was given up: the connections that used it were closed
+    pub const ADDRESS_IPV6_LOST: Register = Register { name: "address_ipv6_lost", offset: 0x6ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: the global address in use was given up: the connections that used it were closed" };
     /// IPv6: a router advertisement
     pub const ADDRESS_ROUTER_HEARD: Register = Register { name: "address_router_heard", offset: 0x6b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement" };
     /// IPv6: a router advertisement that is not well formed
