@@ -12,9 +12,10 @@ import active
 import checks
 from guest import Guest, GuestError
 from outcome import Outcome
-from wire import Wire
+from wire import ROOT, Wire
 
 STEP = "ipv6"
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_test.so"  # the standard device has no IPv6
 OWN, THEIRS = ipaddress.IPv6Address("2001:db8:77::1"), ipaddress.IPv6Address("2001:db8:77::2")
 TENTATIVE_FOR = 10  # seconds, at most, of duplicate address detection
 
@@ -56,7 +57,7 @@ def bring_up(guest: Guest) -> str:
 def ipv6(wire: Wire, guest: Guest, loss: float, patterns: Sequence[str]) -> Iterator[Outcome]:
     """Linux calls the RTL device, and is called by it."""
     kind = checks.RTL
-    arguments = [*kind.arguments, "--ipv6", str(OWN), "--loss", f"{loss:g}", "--seed", "13"]
+    arguments = [*kind.arguments, "--library", str(LIBRARY), "--ipv6", str(OWN), "--loss", f"{loss:g}", "--seed", "13"]
     theirs = bring_up(guest)
     try:
         with wire.device(kind.name, f"{kind.ip}/16", *arguments, capture=f"{STEP}-mtu{guest.mtu}-loss{loss:g}"):

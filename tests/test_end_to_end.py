@@ -318,3 +318,23 @@ def test_demo_ends_with_a_command_that_works(wire: Wire) -> None:
     again = wire.run("run", "matmul", "--device", address, "a.npy", "b.npy", "-o", "c.npy", "--check")
     assert again.returncode == 0, again.stderr
     assert wire.run("stop", address).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [(["--ipv6", "link-local"], "IPv6"), (["--image-key", "KEY"], "places for images of kernels")],
+    ids=["ipv6", "images"],
+)
+def test_a_device_is_not_asked_for_what_it_was_built_without(wire: Wire, options: list[str], what: str) -> None:
+    """It does not start, and says why and what to do."""
+    key = wire.folder / "key"
+    key.write_text("00" * 32)
+    key.chmod(0o600)
+    result = wire.run(
+        "device",
+        "--library",
+        str(ROOT / "build/sim/libnacelle_sim_64.so"),
+        *(str(key) if word == "KEY" else word for word in options),
+    )
+    assert result.returncode != 0 and f"the simulated device was built without {what}" in result.stderr
+    assert "make sim" in result.stderr

@@ -32,6 +32,12 @@ pub enum DeviceError {
         /// The library's own sentence.
         why: String,
     },
+    /// The device was built without something that it is asked for.
+    #[error("the simulated device was built without {what}")]
+    Without {
+        /// What it lacks.
+        what: &'static str,
+    },
     /// A register access was answered with an error.
     #[error("the device answers register {address:#07x} with an error")]
     Register {
@@ -95,7 +101,9 @@ impl DeviceError {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Library { .. } | Self::NoLibrary { .. } | Self::Create { .. } => ErrorCode::SimulatedDevice,
+            Self::Library { .. } | Self::NoLibrary { .. } | Self::Create { .. } | Self::Without { .. } => {
+                ErrorCode::SimulatedDevice
+            }
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => ErrorCode::Protocol,
             Self::Taken { .. } | Self::Link(LinkError::NameTaken { .. }) => ErrorCode::AddressTaken,
             Self::WindowOpen { .. } => ErrorCode::WindowOpen,
@@ -110,6 +118,9 @@ impl DeviceError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Library { .. } | Self::Create { .. } => "build it again with 'make sim', or use --soft",
+            Self::Without { .. } => {
+                "build one whose device file has it, with 'make sim SIM_ARGS=\"--device FILE\"', and name its library with --library"
+            }
             Self::Register { .. } | Self::Identity { .. } | Self::Memory { .. } => {
                 "the library and this program are not of the same version: build both again"
             }
@@ -141,6 +152,7 @@ mod tests {
             (DeviceError::Library { path: path.clone(), why: why.clone() }, ErrorCode::SimulatedDevice),
             (DeviceError::NoLibrary { file: path.clone() }, ErrorCode::SimulatedDevice),
             (DeviceError::Create { why: why.clone() }, ErrorCode::SimulatedDevice),
+            (DeviceError::Without { what: "IPv6" }, ErrorCode::SimulatedDevice),
             (DeviceError::Register { address: 4 }, ErrorCode::Protocol),
             (DeviceError::Identity { address: 4, value: 5 }, ErrorCode::Protocol),
             (DeviceError::Memory { address: 4, length: 5 }, ErrorCode::Protocol),

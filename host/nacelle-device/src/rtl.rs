@@ -219,6 +219,10 @@ impl Engine for RtlEngine {
 
 impl FrameEngine for RtlEngine {
     fn configure(&mut self, identity: &Identity, seed: u32) -> Result<(), DeviceError> {
+        let ipv6_state = self.sim.reg_read(device::IPV6_STATE.at(device::BASE))?;
+        if self.ipv6 != Ipv6Mode::Off && device::IPV6_STATE_BUILT.of(ipv6_state) == 0 {
+            return Err(DeviceError::Without { what: "IPv6" });
+        }
         let [a, b, c, d, e, f] = identity.mac.0;
         let gateway = identity.gateway.map_or(0, |ip| ip.to_bits());
         let settings = [
