@@ -328,7 +328,7 @@ def test_demo_ends_with_a_command_that_works(wire: Wire) -> None:
 def test_a_device_is_not_asked_for_what_it_was_built_without(wire: Wire, options: list[str], what: str) -> None:
     """It does not start, and says why and what to do."""
     key = wire.folder / "key"
-    key.write_text("00" * 32)
+    key.write_text("11" * 32)
     key.chmod(0o600)
     result = wire.run(
         "device",

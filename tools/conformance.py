@@ -98,7 +98,9 @@ def confirm(device: str, verdicts: list[dict[str, Any]]) -> None:
     for verdict in verdicts:
         if verdict["outcome"] == "fail":
             print(f"  {verdict['rule']} is tried again: {verdict['detail']}")
-            verdict |= next(one for one in tried(device, [verdict["rule"]]) if one["rule"] == verdict["rule"])
+            rule = verdict["rule"]
+            verdict.clear()
+            verdict |= next(one for one in tried(device, [rule]) if one["rule"] == rule)
 
 
 def record(device: str, share: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
