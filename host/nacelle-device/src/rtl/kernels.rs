@@ -90,9 +90,9 @@ impl RtlEngine {
     /// # Errors
     /// If it takes none.
     pub(super) fn set_image_key(&mut self, key: &ImageKey) -> Result<(), DeviceError> {
-        if self.slots()? == 0 {
-            return Err(DeviceError::Without { what: "places for images of kernels" });
-        }
+        // Not by the chain of blocks: some of them do not answer before the device is enabled.
+        let without = |_| DeviceError::Without { what: "places for images of kernels" };
+        self.sim.reg_read(images::SLOTS.at(images::BASE)).map_err(without)?;
         (0..).zip(key.words()).try_for_each(|(i, word)| self.sim.reg_write(images::KEY.word(images::BASE, i), word))
     }
 
