@@ -29,13 +29,16 @@ package datagrams_pkg;
   } datagram_t;
   localparam int unsigned HEADER_BYTES = $bits(datagram_t) / 8;  // 64
 
-  // The header as it is on a stream: byte 0 lowest.
+  // The header as it is on a stream: byte 0 lowest. Not by a streaming operator, which Verilator carries out bit by bit.
   typedef logic [HEADER_BYTES-1:0][7:0] header_bytes_t;
   function automatic header_bytes_t bytes_of(datagram_t header);
-    return {<<8{header}};
+    header_bytes_t network = header_bytes_t'(header);
+    header_bytes_t bytes_;
+    for (int unsigned i = 0; i < HEADER_BYTES; i++) bytes_[i] = network[HEADER_BYTES-1-i];
+    return bytes_;
   endfunction
   function automatic datagram_t header_of(header_bytes_t bytes_);
-    return {<<8{bytes_}};
+    return datagram_t'(bytes_of(datagram_t'(bytes_)));
   endfunction
 
   // To whom a kernel may send.
