@@ -280,25 +280,34 @@ def precompiled(build: Path, options: Sequence[str]) -> Path:
     return header
 
 
+def write_new(path: Path, text: str) -> None:
+    """Writes a file, unless it has this text: then what is made from it is not made again."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: Path, waves: bool = False) -> None:
     """Makes the simulator `build`/`top`; does next to nothing if it is newer than its sources.
 
-    Only the wrapper's ports can be seen from outside: signals that must stay visible cost time in the compiler and in each cycle.
+    Only what the wrapper has can be seen from outside: what must stay visible, the constants of packages too, costs time in the
+    compiler and in each cycle.
     The model is one C++ file, since parsing Verilator's headers takes longer than compiling most models.
     """
     tools = str(Path(sys.executable).parent)
     if tools not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
+    visible = build / "visible.vlt"
+    write_new(visible, f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
     libraries = cocotb_tools.config.libs_dir
     search = [path for path in [*module_dirs(), GENERATED] if path.exists()]
     verilator = [
         "verilator", "--cc", "--exe", "--Mdir", build, "--top-module", top, "--prefix", "Vtop", "-o", top, "--vpi",
-        "--public-depth", "1", "--assert", "-Wno-fatal", "-Werror-USERFATAL", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
+        "--assert", "-Wno-fatal", "-Werror-USERFATAL", "-Wno-DECLFILENAME", "--timescale", "1ns/1ps",
         "--output-split", "0", "-CFLAGS", "-O1 -fpch-preprocess",
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
         *(["--trace-fst", "--trace-structs"] if waves else []),
         *(["--coverage-line", "--coverage-toggle"] if coverage() else []), *[arg for path in search for arg in ("-y", path)],
-        cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", *packages(), *sources, wrapper_file,
+        cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", visible, *packages(), *sources, wrapper_file,
         *([changed / "mutation.cpp"] if (changed := overlay()) else []),
     ]  # fmt: skip
     subprocess.run([str(argument) for argument in verilator], cwd=build, check=True)
@@ -366,8 +375,7 @@ def run(
     build = folder / module / hashlib.sha256(named.encode()).hexdigest()[:12]
     build.mkdir(parents=True, exist_ok=True)
     wrapper_file = build / f"{top}.sv"
-    if not wrapper_file.exists() or wrapper_file.read_text() != source:
-        wrapper_file.write_text(source)
+    write_new(wrapper_file, source)
     waves = os.environ.get("NACELLE_WAVES") == "1"
     if shutil.which("ccache"):
         os.environ.setdefault("OBJCACHE", "ccache")
