@@ -24,8 +24,8 @@ PSNS = 1 << 24
 HALF = PSNS // 2
 TIMEOUT = 25_000
 """Cycles without progress after which a requester begins again at its oldest request"""
-RNR_CYCLES = 2_500
-"""The time of min_rnr_timer 1: 0.01 ms"""
+RNR_TIMERS = 100_000
+"""So many times is min_rnr_timer 1, 0.01 ms, in a second"""
 
 
 @dataclass
@@ -73,6 +73,7 @@ class Load:
 
     def __init__(self, device: SimDevice, flows: list[Flow], seed: int = 1) -> None:
         self.device = device
+        self.rnr_cycles = device.info.clock_hz // RNR_TIMERS
         self.peer = Peer()
         self.flows = {flow.qpn: flow for flow in flows}
         self.random = random.Random(seed)
@@ -164,7 +165,7 @@ class Load:
             if syndrome >> 5:
                 assert syndrome >> 5 == 1 or syndrome == 0x60, f"queue pair {flow.qpn}: NAK {syndrome:#x}"
                 flow.refused += syndrome >> 5 == 1
-                flow.paused_until = sent.last_beat + (RNR_CYCLES if syndrome >> 5 == 1 else 1)
+                flow.paused_until = sent.last_beat + (self.rnr_cycles if syndrome >> 5 == 1 else 1)
                 psn -= 1
             if flow.kind == "write":
                 while flow.under_way and (psn - flow.under_way[0].psn) % PSNS < HALF:
