@@ -8,7 +8,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import some
+from nacelle_tb.long import LONG, some
 from nacelle_tb.roce import Frame, atomiceth, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, QPS, RQ_DEPTH, Bench, build_and_run, one_qp, refused, respond, send, write
@@ -604,5 +604,6 @@ def test_roce_receive_over_ipv6() -> None:
     build_and_run(__file__, 64, family=6, chosen=OF_PEERS)
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long has the time; whole devices have 256 queue pairs, too")
 def test_roce_receive_of_256_qps() -> None:
     build_and_run(__file__, 64, "random_traffic/stall=0.3", qps=256)
