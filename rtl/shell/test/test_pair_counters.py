@@ -19,7 +19,7 @@ NO_TROUBLE = (
 
 def settled(pair: Pair) -> None:
     """Nothing is on its way any more."""
-    pair.line.step(20_000)
+    pair.line.step(20_000, skip=True)
 
 
 def both(pair: Pair, qpn: int = FIRST_QPN) -> tuple[dict[str, int], dict[str, int]]:
@@ -72,7 +72,7 @@ def test_each_queue_pair_has_its_own() -> None:
 def test_with_loss_every_difference_is_explained(selective_repeat: bool, seed: int) -> None:
     length, count, mtu = 40_000, 60, 1024
     with Pair(mtu=mtu, selective_repeat=selective_repeat, loss_ppm=20_000, random_seed=seed) as pair:
-        pair.run(Traffic("WR_RDMA_WRITE", length, count))
+        pair.run(Traffic("WR_RDMA_WRITE", length, count), skip=True)
         settled(pair)
         me, peer = both(pair)
         to, back = pair.line.stats(0), pair.line.stats(1)
@@ -98,7 +98,7 @@ def test_a_silent_peer_is_counted_as_timeouts() -> None:
         traffic = Traffic("WR_RDMA_WRITE", 100)
         pair.start(0, traffic)
         with raises(RuntimeError, match="failed"):
-            pair.finish(0, traffic)
+            pair.finish(0, traffic, skip=True)
         me, peer = both(pair)
         assert me["local_ack_timeout_err"] == 8 and me["packet_retransmit"] == 7 and me["sent_pkts"] == 8
         assert me["rcvd_responses"] == 0 and peer["rcvd_pkts"] == 0
@@ -125,7 +125,7 @@ def test_congestion_is_told_and_heeded() -> None:
         for device in pair.devices:
             device.write(address("RP_ENABLE"), 1)
             device.write(address("NP_ENABLE"), 1)
-        pair.run(Traffic("WR_RDMA_WRITE", 1 << 20, 2))
+        pair.run(Traffic("WR_RDMA_WRITE", 1 << 18, 2))
         settled(pair)
         me, peer = both(pair)
         agree(me, peer)

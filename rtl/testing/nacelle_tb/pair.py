@@ -174,11 +174,12 @@ class Pair:
         """Lets one device begin."""
         start_traffic(self.devices[me], traffic, self.keys[1 - me])
 
-    def finish(self, me: int, traffic: Traffic, limit: int = 200_000_000) -> Outcome:
-        """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long."""
+    def finish(self, me: int, traffic: Traffic, limit: int = 200_000_000, skip: bool = False) -> Outcome:
+        """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long. With `skip`, time in
+        which nothing happens costs nothing; it passes in steps of 500 cycles, which is what the times are worth then."""
         begin = self.devices[me].stats.cycles
         while works(self.devices[me]):
-            self.line.step(500)
+            self.line.step(500, skip)
             if self.devices[me].stats.cycles - begin > limit:
                 raise TimeoutError(f"{traffic} is not done after {limit} cycles")
         outcome = Outcome(traffic, counted(self.devices[me]))
@@ -186,10 +187,10 @@ class Pair:
             raise RuntimeError(f"{traffic} failed: {outcome.counted}")
         return outcome
 
-    def run(self, traffic: Traffic) -> Outcome:
-        """The first device works."""
+    def run(self, traffic: Traffic, skip: bool = False) -> Outcome:
+        """The first device works. `skip` as in finish()."""
         self.start(0, traffic)
-        return self.finish(0, traffic)
+        return self.finish(0, traffic, skip=skip)
 
     def gbps(self, traffic: Traffic, both: bool = False, settle: int = 30_000, window: int = 60_000) -> float:
         """Payload that arrives in memory once the run is steady, in Gb/s of each direction; the run does not end."""
