@@ -172,6 +172,12 @@ class SimDevice:
         """Lets time pass while idle; returns the cycles that passed, 0 if busy."""
         return self._lib.nacelle_sim_skip(self._sim, c.c_uint64(cycles))
 
+    def wait(self, cycles: int) -> None:
+        """Lets so many cycles pass; those in which nothing moves cost nothing. What is due within these happens at their end."""
+        end = self.stats.cycles + cycles
+        while (left := end - self.stats.cycles) > 0:
+            self.skip(left) or self.step(min(left, 100))
+
     @property
     def idle(self) -> bool:
         """Nothing moves inside."""

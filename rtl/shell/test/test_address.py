@@ -46,8 +46,8 @@ class Lan:
 
     def settle(self) -> None:
         """Until only time can change anything; the server answers."""
-        for _ in range(200):
-            self.net.step(2000)
+        for _ in range(2000):
+            self.net.step(200)
             for sent in [*self.net.other]:
                 self._serve(Ether(sent.frame))
             self.net.other.clear()

@@ -33,7 +33,7 @@ def let_pass(device: SimDevice, steps: int) -> int:
     passed = 0
     for _ in range(steps):
         passed += device.skip(STEP)
-        device.step(2000)
+        device.step(500)
         while device.pull() is not None:
             pass
     return passed

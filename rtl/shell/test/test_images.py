@@ -284,13 +284,13 @@ def test_an_upload_takes_nothing_from_others(device: SimDevice) -> None:
     file = increment(device, 1024).file(KEY)
     assert store.begin(0) == "OK"
     load.calls(2)
-    alone, moved = load.calls(8)
+    alone, moved = load.calls(4)
     for i in range(8):
         store.give(file[i * 32 : i * 32 + 32])
         load.calls(1)
     store.give(file[256:])
     store.write("COMMAND", VERIFY)
-    beside, moved_beside = load.calls(8)
+    beside, moved_beside = load.calls(4)
     print(f"cycles of a job in socket 0: {alone} alone, {beside} beside a verification; {moved}, {moved_beside}")
     assert moved_beside[:2] == moved[:2]
     beats = (moved_beside[2] - moved[2]) // 8

@@ -60,7 +60,7 @@ def count(device: SimDevice, name: str) -> int:
 def test_a_pause_holds_back_all_frames(device: SimDevice) -> None:
     peer = Peer()
     for quanta in (1000, 10_000):
-        device.step(200_000)  # echo requests pay for their wait
+        device.wait(200_000)  # echo requests pay for their wait
         before = count(device, "packet_stopped_roce")
         device.send(pause(quanta))
         device.send(ping(peer))
@@ -69,13 +69,13 @@ def test_a_pause_holds_back_all_frames(device: SimDevice) -> None:
         assert answer is not None and Ether(answer.frame)[ICMP].type == 0
         assert 0.9 * quanta * QUANTUM < answer.first_beat - begin < quanta * QUANTUM + 300
         assert abs(count(device, "packet_stopped_roce") - before - quanta * QUANTUM) < 30
-    device.step(200_000)
+    device.wait(200_000)
     device.send(pause(0xFFFF))
     device.send(ping(peer))
     assert device.recv(5000) is None
     device.send(pause(0))
     assert device.recv(1000) is not None
-    device.step(200_000)
+    device.wait(200_000)
     device.write(address("FLOW_CONTROL"), 0)
     device.send(pause(0xFFFF))
     device.send(ping(peer))

@@ -237,8 +237,8 @@ def test_a_lost_caller_frees_what_it_held(device512: SimDevice) -> None:
         net.send(peer.call(EMPTY))
         net.step(5000)
         for _ in range(2000):  # no acknowledgement: retries run out
-            device512.skip(50_000_000)
-            device512.step(2000)
+            device512.skip(500_000_000)
+            device512.step(500)
             while (sent := device512.pull()) is not None:
                 last = sent
             if last.frame[42] == UD_SEND_ONLY:

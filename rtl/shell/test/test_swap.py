@@ -115,10 +115,10 @@ def test_no_other_socket_waits_for_it(device: SimDevice) -> None:
     load = Load(device)
     bad = Socket(device, BAD)
     load.calls(2)
-    alone, moved = load.calls(8)
+    alone, moved = load.calls(4)
     # A swap that changes no function, so that nothing is written to memory.
     bad.begin(1)
-    beside, moved_beside = load.calls(8)
+    beside, moved_beside = load.calls(4)
     assert bad.finish(load.net) == "NO_IDENTITY"
     print(f"cycles of a job in socket 0: {alone} alone, {beside} beside a swap; frames and bytes {moved}, {moved_beside}")
     assert moved_beside == moved
@@ -129,10 +129,10 @@ def test_calls_beside_a_swap_that_changes_functions(device: SimDevice) -> None:
     load = Load(device)
     product = Socket(device, PRODUCT)
     load.calls(2)
-    alone, moved = load.calls(8)
+    alone, moved = load.calls(4)
     for image in (1, 0):
         product.begin(image)
-        beside, moved_beside = load.calls(8)
+        beside, moved_beside = load.calls(4)
         assert product.finish(load.net) == "OK"
         print(f"cycles of a job in socket 0: {alone} alone, {beside} while the description changes; {moved}, {moved_beside}")
         assert moved_beside[:3] == moved[:3], "no frame and no read more"

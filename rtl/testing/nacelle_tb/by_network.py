@@ -30,9 +30,7 @@ class Manager:
         """One packet and its answer."""
         peer = self.peer
         if not self.authorised:
-            end = self.device.stats.cycles + PAUSE
-            while (left := end - self.device.stats.cycles) > 0:
-                self.device.skip(left) or self.device.step(min(left, 100))
+            self.device.wait(PAUSE)
         head = Ether(dst=peer.device_mac, src=peer.mac) / IP(src=peer.ip, dst=peer.device_ip)
         begin = self.device.stats.cycles
         self.device.send(bytes(head / UDP(sport=self.port, dport=PORT) / Raw(packet)))

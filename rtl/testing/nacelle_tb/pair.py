@@ -175,8 +175,8 @@ class Pair:
         start_traffic(self.devices[me], traffic, self.keys[1 - me])
 
     def finish(self, me: int, traffic: Traffic, limit: int = 200_000_000, skip: bool = False) -> Outcome:
-        """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long. With `skip`, time in
-        which nothing happens costs nothing; it passes in steps of 500 cycles, which is what the times are worth then."""
+        """Runs until one device is done and returns what it counted. Raises TimeoutError if that takes too long. With `skip`, time
+        in which nothing happens costs nothing; it passes in steps of 500 cycles, which is what the times are worth then."""
         begin = self.devices[me].stats.cycles
         while works(self.devices[me]):
             self.line.step(500, skip)
