@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from nacelle_tb.cci import address, blocks
 from nacelle_tb.device import named
+from nacelle_tb.long import LONG
 from nacelle_tb.session import SimDevice, configure
 
 SEED = 0xC0FFEE42
 BUS_END = 1 << 20
+BLOCK, ELSEWHERE = 0x1000, 0x7C
 DATA_W = 64
 KERNEL_AT = 0x100
 DATAGRAM_SETTINGS = ("PORT", "NETWORK", "MASK", "PACE")
@@ -88,7 +90,8 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
 
 
 def test_every_address_answers_as_described(running: SimDevice) -> None:
-    """All 2^18 words are read and written: those of a register, and only those, are answered without an error."""
+    """All 2^18 words are read and written (few of no block are written in a short test): those of a register, and only those, are
+    answered without an error."""
     words = described(running)
     read = {at: value for at in range(0, BUS_END, 4) if (value := answered(running, at)) is not None}
     assert sorted(read) == sorted(at for at, register in words.items() if "r" in register["access"])
@@ -108,9 +111,11 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
         for name, words in (("IMAGE_COMMAND", 1), *settings)
         for word in range(words)
     }
+    pages = {at // BLOCK for at in words}
+    tried = [at for at in range(0, BUS_END, 4) if LONG or at // BLOCK in pages or at % ELSEWHERE == 0]
     taken = {
         at
-        for at in range(0, BUS_END, 4)
+        for at in tried
         if at not in refused | set(control.values()) and written(running, at, read.get(at, 0) if at in writable else 0xFFFF_FFFF)
     }
     assert taken == writable - refused - set(control.values())
