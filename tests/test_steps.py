@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import threading
@@ -112,6 +113,34 @@ def test_a_step_that_cannot_run_ends_all(runner: ModuleType, monkeypatch: pytest
     with pytest.raises(OSError, match="no such program"):
         runner.run_stages(runner.STEPS)
     assert not later
+
+
+def test_the_end_says_why_a_test_failed(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runner, "BUILD", tmp_path)
+    rules = {
+        "kept": {"outcome": "ok"},
+        "broken": {"outcome": "fail", "detail": "no answer within 1 s\nto the REQ"},
+        "unjudged": {"outcome": "skip", "detail": "no function"},
+    }
+
+    class Judge(runner.Lane):
+        def execute(self, *_: object, **__: str) -> tuple[int, str]:
+            (tmp_path / "conformance.json").write_text(json.dumps({"rtl": rules}))
+            return 1, ""
+
+    (tmp_path / "reports").mkdir()
+    test = tmp_path / "test_that_fails.py"
+    test.write_text('def test_sum() -> None:\n    assert 1 + 1 == 3, "it is 2"\n\n\ndef test_other() -> None:\n    pass\n')
+    results = {
+        "conformance": vars(runner.conformance(Judge())),
+        "python": vars(runner.pytest("python", str(test))(runner.Lane(behind=True))),
+        "host": vars(runner.Outcome(failed=["host::fmt"])),
+    }
+    assert runner.failures(results) == [
+        "conformance::rtl::broken: no answer within 1 s",
+        "test_that_fails::test_sum: AssertionError: it is 2",
+        "host::fmt",
+    ]
 
 
 def test_verdicts_of_cargo_have_the_names_of_what_was_tested(runner: ModuleType) -> None:

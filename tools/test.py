@@ -47,6 +47,8 @@ class Outcome:
     passed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+    """A line for each failed test of which it is known why it failed"""
 
 
 class Lane:
@@ -125,6 +127,11 @@ def cocotb_tests(since: float) -> dict[str, dict[str, str]]:
     return {report["test"].replace(".py::", "::").replace("/", "."): report["verdicts"] for report in found}
 
 
+def first_line(text: str) -> str:
+    """As much of a message as the end of a log has room for."""
+    return text.strip().partition("\n")[0][:200]
+
+
 def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Step:
     """Python tests, counted from their JUnit report; the cocotb tests that one of them runs take its place. `distribute`: how they
     are shared between the cores (pytest-xdist's --dist)."""
@@ -142,7 +149,10 @@ def pytest(name: str, *paths: str, distribute: str = "worksteal") -> Step:
         if report.exists():
             for case in ElementTree.parse(report).getroot().iter("testcase"):
                 test = f"{case.get('classname')}::{case.get('name')}"
-                bad = case.find("failure") is not None or case.find("error") is not None
+                why = next((case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None), None)
+                bad = why is not None
+                if why is not None:
+                    outcome.reasons[test] = first_line(why.get("message", ""))
                 if case.find("skipped") is not None:
                     outcome.skipped.append(test)
                 elif bad or test not in parts:
@@ -205,7 +215,10 @@ def conformance(lane: Lane) -> Outcome:
     for device, rules in json.loads(file.read_text()).items() if file.exists() else ():
         lists = {"ok": outcome.passed, "skip": outcome.skipped}
         for rule, verdict in rules.items():
-            lists.get(verdict["outcome"], outcome.failed).append(f"conformance::{device}::{rule}")
+            test = f"conformance::{device}::{rule}"
+            lists.get(verdict["outcome"], outcome.failed).append(test)
+            if test in outcome.failed:
+                outcome.reasons[test] = first_line(verdict.get("detail", ""))
     if code != 0 and not outcome.failed:
         outcome.failed.append(f"conformance: returned {code}")
     return outcome
@@ -264,7 +277,7 @@ def run_step(lane: Lane, name: str) -> dict[str, Any]:
     if not outcome.passed and not outcome.failed:
         outcome.failed.append(f"{name}: no test ran")
     seconds = time.monotonic() - begin
-    counts = ", ".join(f"{len(tests)} {kind}" for kind, tests in vars(outcome).items())
+    counts = ", ".join(f"{len(getattr(outcome, kind))} {kind}" for kind in ("passed", "failed", "skipped"))
     lane.say(f"    {name}: {counts} in {seconds:.0f} s\n")
     lane.show()
     return {**vars(outcome), "seconds": round(seconds, 1)}
@@ -295,6 +308,12 @@ def run_stages(asked: Collection[str]) -> dict[str, Any]:
     return {name: results[name] for name in STEPS if name in results}
 
 
+def failures(results: dict[str, Any]) -> list[str]:
+    """Each failed test, and why if that is known."""
+    tests = [(test, result["reasons"].get(test)) for result in results.values() for test in result["failed"]]
+    return [f"{test}: {reason}" if reason else test for test, reason in tests]
+
+
 def main() -> None:
     """Command line."""
     asked = asked_for(__doc__, STEPS)
@@ -310,7 +329,7 @@ def main() -> None:
     file.write_text(json.dumps({**earlier, **results}, indent=1))
     if not asked and subprocess.run([PYTHON, "tools/status.py", "--check"], cwd=ROOT).returncode != 0:
         results["status"] = {**vars(Outcome(failed=["docs::status"])), "seconds": 0}
-    failed = [test for result in results.values() for test in result["failed"]]
+    failed = failures(results)
     for test in failed:
         print(f"FAILED {test}")
     print("\nSeconds: " + ", ".join(f"{name} {result['seconds']:.0f}" for name, result in results.items()), end="")
