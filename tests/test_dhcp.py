@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Wire
+from conftest import ROOT, Wire, tshark
 from nacelle_tb.long import LONG
 
 pytestmark = [
@@ -117,11 +117,7 @@ class Network:
 
     def shown(self, *fields: str) -> list[list[str]]:
         """What tshark reads in the device's capture, a row for each DHCP message and each ARP frame."""
-        names = [word for field in fields for word in ("-e", field)]
-        command = ["tshark", "-n", "-r", str(self.capture), "-Y", "dhcp || arp", "-T", "fields", *names]
-        return [
-            line.split("\t") for line in subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.splitlines()
-        ]
+        return tshark(self.capture, "dhcp || arp", *fields)
 
 
 @pytest.fixture
