@@ -21,6 +21,8 @@ mod doctor;
 mod explain;
 mod export;
 mod failure;
+#[cfg(test)]
+mod fake;
 mod generate;
 mod hub;
 mod image;

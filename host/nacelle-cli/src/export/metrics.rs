@@ -176,17 +176,7 @@ mod tests {
     #[test]
     fn bins_become_buckets_of_seconds() {
         use nacelle_manage::histograms::{Histogram, SocketTimes};
-        struct Clock;
-        impl nacelle_manage::Registers for Clock {
-            type Error = ();
-            fn read(&mut self, _: u32) -> Result<u32, ()> {
-                Ok(1024)
-            }
-            fn write(&mut self, _: u32, _: u32) -> Result<(), ()> {
-                Err(())
-            }
-        }
-        let histograms = Histograms::at(&mut Clock, 0).unwrap();
+        let histograms = crate::fake::histograms(1024);
         let time = Histogram { counts: vec![1, 0, 2, 4], sum: 10_240, first: 8 };
         let queue = Histogram { counts: vec![5, 1, 1], sum: 9, first: 0 };
         let socket = SocketTimes { latency: time.clone(), run: time, queue, busy: 2048 };

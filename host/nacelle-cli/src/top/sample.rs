@@ -329,20 +329,10 @@ mod tests {
 
     /// A device with one socket: its time, its busy time, and calls by the bin of their latency.
     fn measured(now: u64, busy: u64, counts: &[u32]) -> Sample {
-        struct Clock;
-        impl nacelle_manage::Registers for Clock {
-            type Error = ();
-            fn read(&mut self, _: u32) -> Result<u32, ()> {
-                Ok(1_000_000)
-            }
-            fn write(&mut self, _: u32, _: u32) -> Result<(), ()> {
-                Err(())
-            }
-        }
         let histogram = |first| Histogram { counts: counts.to_vec(), sum: 0, first };
         let socket = SocketTimes { latency: histogram(8), run: histogram(8), queue: histogram(0), busy };
         let times = Times { now, clears: 0, sockets: vec![socket] };
-        let histograms = Histograms::at(&mut Clock, 0).unwrap();
+        let histograms = crate::fake::histograms(1_000_000);
         Sample { at: Instant::now(), seen: Ok(Seen { times: Some((histograms, times)), ..Seen::default() }) }
     }
 
