@@ -2703,7 +2703,7 @@ def ports(width: int, qps: int) -> dict:
 BUILDS = {
     (512, 8): ".",
     (64, 8): "." if LONG else "linux_session|fuzz/seed=1|model/seed=1",
-    (512, 256): "linux_session|full_table|hands_at|fuzz/seed=1" + ("|model/seed=1" if LONG else ""),
+    (512, 256): "linux_session|full_table|hands_at" + ("|fuzz/seed=1|model/seed=1" if LONG else ""),
     (128, 8): "linux_session",
     (256, 8): "linux_session",
 }

@@ -658,7 +658,7 @@ async def how_fast(dut) -> None:
 
 BUILDS = {
     (512, 8, 4): ".",
-    (64, 8, 2): "." if LONG else "golden|evenly|waits|share|many_contexts/stall=0.2",
+    (64, 8, 2): "." if LONG else "golden|evenly|waits|share|closed_with",
     (128, 128, 4): "golden|evenly|waits|share",
 }
 
