@@ -111,6 +111,10 @@ module agilex_f
   logic noise;
 
   ring_oscillator oscillator (.enable(!off), .noise);
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) nothing_measured ();
+  assign nothing_measured.valid = 1'b0;
+  assign nothing_measured.data  = '0;
+
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -118,7 +122,7 @@ module agilex_f
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading(nothing_measured), .dram
   );
   axi_ram #(
       .DATA_W(DATA_W),

@@ -84,6 +84,10 @@ module butterstick
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(DRAM_ID_W)) dram[1] ();
 
   OSCG #(.DIV(128)) oscillator (.OSC(noise));
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) nothing_measured ();
+  assign nothing_measured.valid = 1'b0;
+  assign nothing_measured.data  = '0;
+
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -91,7 +95,7 @@ module butterstick
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading(nothing_measured), .dram
   );
   axi_ram #(
       .DATA_W(DATA_W),

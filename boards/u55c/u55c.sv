@@ -104,6 +104,10 @@ module u55c
   );
   slow_noise #(.DIVIDER_W(4)) divider (.wild_clk, .noise);
 
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) nothing_measured ();
+  assign nothing_measured.valid = 1'b0;
+  assign nothing_measured.data  = '0;
+
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -111,7 +115,7 @@ module u55c
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading(nothing_measured), .dram
   );
 
   // ---- memory ----
