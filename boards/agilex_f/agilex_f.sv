@@ -111,10 +111,8 @@ module agilex_f
   logic noise;
 
   ring_oscillator oscillator (.enable(!off), .noise);
-  stream_if #(.T(sensors_pkg::sensor_reading_t)) nothing_measured ();
-  assign nothing_measured.valid = 1'b0;
-  assign nothing_measured.data  = '0;
-
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) sensor_reading ();
+  no_sensors nothing_measured (.reading(sensor_reading));
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -122,7 +120,7 @@ module agilex_f
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .sensor_reading(nothing_measured), .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading, .dram
   );
   axi_ram #(
       .DATA_W(DATA_W),
