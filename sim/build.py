@@ -78,6 +78,16 @@ def verilate(work: Path, rtl: DeviceRtl, waves: bool, files: int) -> None:
     )  # fmt: skip
 
 
+def sensors(device: Device) -> str:
+    """What the simulation gives for the sensors, as sim/sensors.h has it."""
+    ranges = []
+    for number, sensor in enumerate(device.sensors):
+        if sensor.simulated:
+            idle, busy = (round(value * 1000) for value in sensor.simulated)
+            ranges.append(f"{{{number}, {int(sensor.kind == 'temperature')}, {idle}, {busy}}}")
+    return ",".join(ranges)
+
+
 def compile_model(work: Path, library: Path, device: Device, waves: bool, optimise: str, profile: Sequence[str] = ()) -> None:
     """Compiles the C++ in `work` and links `library`. `profile`: the compiler's options to collect or use a profile."""
     # A cached object is right only for the profile that it was made with.
@@ -96,6 +106,7 @@ def compile_model(work: Path, library: Path, device: Device, waves: bool, optimi
             f"-DNACELLE_MAX_FRAME={device.max_frame}",
             f"-DNACELLE_DRAM_BYTES={device.memory_bytes}", f"-DNACELLE_MEMORIES={device.memories}",
             f"-DNACELLE_MEMORY_STRIDE_W={MEMORY_STRIDE_W}", f"-DNACELLE_ECC={int(device.ecc)}", f"-DVM_TRACE={int(waves)}",
+            f"-DNACELLE_SOCKETS={len(device.sockets)}", f"-DNACELLE_SENSORS={sensors(device)}",
             *([f"-DNACELLE_DRAM={','.join(str(value) for _, value in device.dram.values)}"] if device.dram else []),
             f"-I{work}", f"-I{include}", f"-I{include}/vltstd",
         ],

@@ -15,6 +15,7 @@
 #include "dram.h"
 #include "ethernet.h"
 #include "line.h"
+#include "sensors.h"
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_fst_c.h"
@@ -47,6 +48,9 @@ using Memory = nacelle::Dram<kBytes, NACELLE_ECC>;
 constexpr nacelle_sim_dram kDram{NACELLE_DRAM};  // of the description
 #endif
 
+// Those of the description that say what the simulation gives.
+const std::vector<nacelle::SensorRange> kSensors{NACELLE_SENSORS};
+
 // A strobe of each byte of a beat.
 template <class Port>
 unsigned __int128 strobes(Port &port) {
@@ -64,7 +68,8 @@ struct nacelle_sim {
     explicit nacelle_sim(const nacelle_sim_config &config)
         : top(&context),
           source(line_rate(config.line_rate_mbps)),
-          sink(line_rate(config.line_rate_mbps)) {
+          sink(line_rate(config.line_rate_mbps)),
+          sensors(kSensors, NACELLE_SOCKETS, kClockHz) {
         nacelle::MemoryTiming timing;
         if (config.dram_latency_cycles) timing.latency = config.dram_latency_cycles;
         timing.bytes_per_cycle = config.dram_bytes_per_cycle ? config.dram_bytes_per_cycle : uint32_t(kBytes);
@@ -118,6 +123,7 @@ struct nacelle_sim {
         source.tick();
         sink.tick();
         for (auto &memory : dram) memory->tick(stats.cycles);
+        sensors.tick(stats.cycles, uint32_t(__builtin_popcount(top.busy)));
         edge();
     }
 
@@ -148,6 +154,7 @@ struct nacelle_sim {
     nacelle::FrameSource<kBytes> source;
     nacelle::FrameSink<kBytes> sink;
     std::array<std::unique_ptr<Memory>, kMemories> dram;
+    nacelle::SensorModel sensors;
     nacelle_sim_stats stats{};
     nacelle_sim_line *line = nullptr;
 #if VM_TRACE
@@ -171,6 +178,7 @@ struct nacelle_sim {
         } else if (sink.in_frame() && !top.tx_tvalid) {
             ++stats.tx_idle_beats;
         }
+        if (top.sensor_valid && top.sensor_ready) sensors.taken();
         for (size_t i = 0; i < kMemories; ++i) {
             auto &memory = *dram[i];
             if (top.dram_bvalid[i] && top.dram_bready[i]) memory.b_taken();
@@ -191,6 +199,11 @@ struct nacelle_sim {
             top.rx_tuser = 0;
         }
         top.tx_tready = sink.ready();
+        top.sensor_valid = sensors.valid();
+        if (sensors.valid()) {
+            top.sensor_number = uint8_t(sensors.number());
+            top.sensor_value = uint32_t(sensors.value());
+        }
         for (size_t i = 0; i < kMemories; ++i) {
             auto &memory = *dram[i];
             top.dram_awready[i] = memory.aw_ready();

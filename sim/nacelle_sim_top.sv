@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// `nacelle_shell` with plain ports, for the C++ side of the simulated device. No logic of its own.
+// `nacelle_shell` with plain ports, for the C++ side of the simulated device. No logic of its own. What its sensors give is always known, and
+// simulated.
 module nacelle_sim_top
   import shell_pkg::*;
   import device_pkg::DATA_W;
   import device_pkg::MEMORIES;
+  import device_pkg::SOCKETS;
   import memory_pkg::*;
+  import sensors_pkg::*;
 #(
     localparam int unsigned ID_W = dram_id_w(MEMORIES),
     localparam int unsigned DRAM_W = dram_data_w(DATA_W)
@@ -15,6 +18,12 @@ module nacelle_sim_top
 
     input  logic [31:0] time_skip,  // cycles that pass on top of this one
     output logic        idle,
+    output logic [SOCKETS-1:0] busy,
+
+    input  logic               sensor_valid,
+    output logic               sensor_ready,
+    input  sensor_t            sensor_number,
+    input  logic signed [31:0] sensor_value,
 
     input  logic [DATA_W-1:0]   rx_tdata,
     input  logic [DATA_W/8-1:0] rx_tkeep,
@@ -110,6 +119,11 @@ module nacelle_sim_top
   assign bus_rvalid = bus.rvalid;
   assign bus.rready = bus_rready;
 
+  stream_if #(.T(sensor_reading_t)) sensor_reading ();
+  assign sensor_reading.valid = sensor_valid;
+  assign sensor_reading.data = '{sensor: sensor_number, known: 1'b1, simulated: 1'b1, value: sensor_value};
+  assign sensor_ready = sensor_reading.ready;
+
   for (genvar i = 0; i < MEMORIES; i++) begin : g_memory
     assign dram_awaddr[i] = dram[i].awaddr;
     assign dram_awid[i] = dram[i].awid;
@@ -144,9 +158,11 @@ module nacelle_sim_top
       .time_skip,
       .chip_id('0),
       .idle,
+      .busy,
       .rx,
       .tx,
       .bus,
+      .sensor_reading,
       .dram
   );
 endmodule

@@ -94,6 +94,14 @@ def test_both_devices_are_scraped(devices: Wire) -> None:
         assert found[f'nacelle_memory_regions{{device="{name}"}}'] >= 1
         assert re.search(rf'^nacelle_device_info{{.*device="{name}",ip="10.77.0..",kind="{kind}",.*}} 1$', text, re.MULTILINE)
         assert re.search(rf'^nacelle_socket_info{{device="{name}",kernel="increment",socket="0",.*}} 1$', text, re.MULTILINE)
+    # The board of the simulation; a software device has none.
+    assert 41 <= found['nacelle_sensor_temperature_celsius{device="rtl0",sensor="fpga",simulated="true"}'] <= 63
+    assert 0.84 < found['nacelle_sensor_voltage_volts{device="rtl0",sensor="vccint",simulated="true"}'] < 0.86
+    assert 6 < found['nacelle_sensor_current_amperes{device="rtl0",sensor="vccint",simulated="true"}'] < 22
+    assert 24 <= found['nacelle_sensor_power_watts{device="rtl0",sensor="board",simulated="true"}'] < 48
+    assert 2400 <= found['nacelle_sensor_fan_rpm{device="rtl0",sensor="fan",simulated="true"}'] < 4000
+    assert found['nacelle_sensor_known{device="rtl0",kind="power",sensor="vccint"}'] == 1
+    assert not any(name.startswith("nacelle_sensor") and "soft0" in name for name in found)
     assert found['nacelle_rpc_call_finished_total{device="rtl0"}'] == 1
     assert found['nacelle_socket_jobs_total{device="rtl0",socket="0"}'] == 1
     assert found['nacelle_socket_jobs_total{device="rtl0",socket="1"}'] == 0
@@ -125,6 +133,25 @@ def test_histograms_have_each_call_once(devices: Wire) -> None:
     # What the socket itself has counted lies within.
     jobs, cycles = (row["value"] for row in devices.json("config", "get", "rtl0", "socket0.JOBS", "socket0.LAST_CYCLES"))
     assert jobs == 5 and found['nacelle_call_run_seconds_sum{device="rtl0",socket="0"}'] * 250e6 >= cycles
+
+
+def test_what_a_queue_pair_moves(devices: Wire) -> None:
+    """Of those in use, by their numbers, while they are."""
+    exporter = Exporter(devices, "--timeout", "30")
+    assert "nacelle_queue_pair" not in exporter.text()
+    for device, address in (("rtl0", ADDRESS), ("soft0", SOFT_ADDRESS)):
+        caller = devices.start("bench", address, "--sizes", "4096", "--seconds", "2")
+        end = time.monotonic() + 60
+        while True:
+            assert caller.poll() is None and time.monotonic() < end, "no queue pair has moved what it should"
+            text = exporter.text()
+            moved = re.findall(rf'^nacelle_queue_pair_(\w+)_total{{device="{device}",qpn="(\d+)"}} (\S+)$', text, re.MULTILINE)
+            ways = {"sent_bytes", "received_bytes", "sent_packets", "received_packets"}
+            if moved and all(float(value) > 10 for _, _, value in moved):
+                break
+        assert {way for way, _, _ in moved} == ways and len(moved) == 4 * len({qpn for _, qpn, _ in moved})
+        check(text)
+        caller.kill()
 
 
 def test_sockets_in_top(devices: Wire) -> None:

@@ -258,18 +258,20 @@ def test_registers_by_name(wire: Wire) -> None:
         "event_log",
         "trace",
         "histograms",
+        "sensors",
         "socket0",
         "socket1",
         "socket2",
         "traffic",
     ]
-    assert [(block["type"], block["address"]) for block in blocks[:6]] == [
+    assert [(block["type"], block["address"]) for block in blocks[:7]] == [
         ("NACL", 0),
         ("MGMT", 0x1000),
         ("ADMN", 0x2000),
         ("ELOG", 0x3000),
         ("TRAC", 0x4000),
         ("HIST", 0x5000),
+        ("SENS", 0x7000),
     ]
 
     def get(*names: str) -> list[int]:
@@ -301,7 +303,7 @@ def test_registers_by_name(wire: Wire) -> None:
         (("set", "own", "PREFIX_LEN", "64"), "64 does not fit PREFIX_LEN"),
         (("set", "own", "IP", "1"), "did not take 1 for IP"),
         (("get", "own", "NONE"), "no register NONE"),
-        (("get", "own", "socket.JOBS"), "it has device, management, admission, event_log, trace, histograms, socket0"),
+        (("get", "own", "socket.JOBS"), "it has device, management, admission, event_log, trace, histograms, sensors, socket0"),
         (("list", "own", "socket9"), "no block socket9"),
         (("get", "own", "0x7fffc"), "0x7fffc"),
         (("set", "own", "KEEPALIVE_MS", "many"), "many"),

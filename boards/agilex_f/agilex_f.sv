@@ -111,6 +111,8 @@ module agilex_f
   logic noise;
 
   ring_oscillator oscillator (.enable(!off), .noise);
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) sensor_reading ();
+  no_sensors nothing_measured (.reading(sensor_reading));
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -118,7 +120,7 @@ module agilex_f
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading, .dram
   );
   axi_ram #(
       .DATA_W(DATA_W),

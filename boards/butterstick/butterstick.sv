@@ -84,6 +84,8 @@ module butterstick
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(DRAM_ID_W)) dram[1] ();
 
   OSCG #(.DIV(128)) oscillator (.OSC(noise));
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) sensor_reading ();
+  no_sensors nothing_measured (.reading(sensor_reading));
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -91,7 +93,7 @@ module butterstick
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading, .dram
   );
   axi_ram #(
       .DATA_W(DATA_W),

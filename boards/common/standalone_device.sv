@@ -17,6 +17,7 @@ module standalone_device
     input  logic   noise,                            // of the chip's own oscillator; below half of the frequency of `clk`
     axis_if.source tx,
     axis_if.sink   rx,
+    stream_if.sink sensor_reading,                   // sensor_reading_t: of the board
     axi_if.master  dram[MEMORIES]
 );
   axil_if #(.ADDR_W(20)) bus ();
@@ -34,6 +35,6 @@ module standalone_device
       .clk, .rst, .seed_valid, .seed, .bus, .done(), .failed()
   );
   nacelle_shell device (
-      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .rx, .tx, .bus, .dram
+      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .busy(), .sensor_reading, .rx, .tx, .bus, .dram
   );
 endmodule

@@ -36,6 +36,9 @@ module u55c
   if (DATA_W != 512 || CLOCK_HZ != 250_000_000 || MEMORIES != 1 || ECC) begin : g_bad
     $fatal(1, "u55c: the device must have 512 bits, a clock of 250 MHz, and one memory without ECC");
   end
+  if (SENSORS != 4 || SENSOR_KINDS[3:0] != {8'd2, 8'd2, 8'd2, 8'd1}) begin : g_bad_sensors
+    $fatal(1, "u55c: the sensors must be a temperature and three voltages: those of the chip, VCCINT, VCCAUX and VCCBRAM");
+  end
 
   // ---- clocks and resets ----
   logic clk_in, clk_100, clk_250, clk_400, clk, hbm_clk, feedback, locked;
@@ -104,6 +107,9 @@ module u55c
   );
   slow_noise #(.DIVIDER_W(4)) divider (.wild_clk, .noise);
 
+  stream_if #(.T(sensors_pkg::sensor_reading_t)) sensor_reading ();
+  sysmon_sensors #(.CLOCK_HZ(CLOCK_HZ)) sensors (.clk, .rst, .reading(sensor_reading));
+
   standalone_device #(
       .MAC         (MAC),
       .IP          (IP),
@@ -111,7 +117,7 @@ module u55c
       .GATEWAY     (GATEWAY),
       .ADDRESS_MODE(ADDRESS_MODE)
   ) device (
-      .clk, .rst, .noise, .rx, .tx, .dram
+      .clk, .rst, .noise, .rx, .tx, .sensor_reading, .dram
   );
 
   // ---- memory ----

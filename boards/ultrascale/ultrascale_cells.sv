@@ -46,6 +46,20 @@ module STARTUPE3 (
 endmodule
 
 (* blackbox *)
+module SYSMONE4 #(
+    parameter logic [15:0] INIT_40 = '0, INIT_41 = '0, INIT_42 = '0, INIT_48 = '0, INIT_4B = '0
+) (
+    input         CONVST, CONVSTCLK, DCLK, DEN, DWE, I2C_SCLK, I2C_SDA, RESET, VN, VP,
+    input  [7:0]  DADDR,
+    input  [15:0] DI, VAUXN, VAUXP,
+    output        BUSY, DRDY, EOC, EOS, I2C_SCLK_TS, I2C_SDA_TS, JTAGBUSY, JTAGLOCKED, JTAGMODIFIED, OT, SMBALERT_TS,
+    output [4:0]  MUXADDR,
+    output [5:0]  CHANNEL,
+    output [15:0] ADC_DATA, ALM, DO
+);
+endmodule
+
+(* blackbox *)
 module cmac_100g (
     input  [3:0]   gt_rxp_in, gt_rxn_in,
     output [3:0]   gt_txp_out, gt_txn_out,

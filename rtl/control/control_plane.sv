@@ -2,7 +2,8 @@
 
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
 // port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
-// the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for each socket. Several
+// the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for the sensors of the board
+// (board_sensors) if it has some, one for each socket. Several
 // masters share it. An access takes about 9 cycles; to a counter up to one round of its walker more. An access that no register
 // has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
@@ -18,6 +19,7 @@ module control_plane
   import address_pkg::*;
   import cci_pkg::*;
   import event_log_pkg::*;
+  import sensors_pkg::*;
 #(
     parameter int unsigned     DATA_W = 512,
     parameter int unsigned     CLOCK_HZ = 250_000_000,
@@ -31,6 +33,9 @@ module control_plane
     parameter bit              STORE = 1'b0,          // there is a store of images
     parameter bit              HISTOGRAMS = 1'b1,     // there are histograms of calls
     parameter bit              IPV6 = 1'b1,           // the device can have IPv6 addresses
+    parameter int unsigned     SENSORS = 0,           // of the board; 0: it has none
+    parameter logic [MAX_SENSORS-1:0][127:0] SENSOR_NAMES = '0,
+    parameter logic [MAX_SENSORS-1:0][7:0] SENSOR_KINDS = '0,
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -47,6 +52,7 @@ module control_plane
     axil_if.master          trace,                // 12 bits of address
     axil_if.master          images,               // 12 bits of address
     axil_if.master          histograms,           // 12 bits of address
+    stream_if.sink          sensor_reading,       // sensor_reading_t: of the board
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
     output logic [63:0]     device_id,
@@ -85,13 +91,14 @@ module control_plane
     output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE);
+  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0);
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam int unsigned EVENT_LOG = SOCKETS + 3;
   localparam int unsigned TRACE_SLAVE = SOCKETS + 4;
   localparam int unsigned HISTOGRAMS_SLAVE = SOCKETS + 5;
-  localparam int unsigned IMAGES_SLAVE = SOCKETS + 6;
+  localparam int unsigned SENSORS_SLAVE = SLAVES - 1;        // these two if there are some
+  localparam int unsigned IMAGES_SLAVE = SLAVES - 1 - 32'(SENSORS != 0);
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
@@ -111,7 +118,8 @@ module control_plane
     p[EVENT_LOG] = EVENT_LOG_PAGE;
     p[TRACE_SLAVE] = TRACE_PAGE;
     p[HISTOGRAMS_SLAVE] = HISTOGRAMS_PAGE;
-    if (STORE) p[SLAVES-1] = IMAGES_PAGE;
+    if (STORE) p[IMAGES_SLAVE] = IMAGES_PAGE;
+    if (SENSORS != 0) p[SENSORS_SLAVE] = SENSORS_PAGE;
     return p;
   endfunction
 
@@ -148,6 +156,19 @@ module control_plane
     assign images.arvalid = 1'b0;
     assign images.rready  = 1'b1;
     wire unused = &{1'b0, images.awready, images.wready, images.bvalid, images.bresp, images.arready, images.rvalid, images.rdata, images.rresp};
+  end
+
+  if (SENSORS != 0) begin : g_sensors
+    board_sensors #(
+        .SENSORS (SENSORS),
+        .NAMES   (SENSOR_NAMES),
+        .KINDS   (SENSOR_KINDS),
+        .CLOCK_HZ(CLOCK_HZ),
+        .NEXT    ({12'd0, SOCKET_PAGE, 12'd0})
+    ) sensors (.clk, .rst, .now, .reading(sensor_reading), .bus(slave[SENSORS_SLAVE]));
+  end else begin : g_no_sensors
+    assign sensor_reading.ready = 1'b1;
+    wire unused_sensors = &{1'b0, sensor_reading.valid, sensor_reading.data};
   end
 
   // ---- the device's own ----
@@ -231,7 +252,7 @@ module control_plane
       item: '{kind: reached != '0 ? LOG_ENABLED : LOG_DISABLED, a: reached != '0 ? reached : reached_q, b: '0}
   };
 
-  localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : STORE ? IMAGES_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : STORE ? IMAGES_PAGE : SENSORS != 0 ? SENSORS_PAGE : SOCKET_PAGE;
   localparam logic [31:0] AFTER_LOG = {12'd0, TRACE ? TRACE_PAGE : AFTER_TRACE, 12'd0};
   if (LOG) begin : g_log
     event_log #(

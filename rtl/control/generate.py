@@ -4,7 +4,8 @@
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
   management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, histograms_regs_pkg.sv,
-  images_regs_pkg.sv, socket_regs_pkg.sv      addresses for decoders that are written by hand
+  images_regs_pkg.sv, sensors_regs_pkg.sv, socket_regs_pkg.sv
+                                              addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
   counters_pkg.sv                             all event structs as one, in the order of their counters
@@ -210,10 +211,11 @@ def generate() -> list[Path]:
         "trace": read_block(TELEMETRY / "trace.rdl", "trace_regs", "trace"),
         "histograms": read_block(TELEMETRY / "histograms.rdl", "histograms_regs", "histograms"),
         "images": read_block(IMAGES, "images_regs", "images"),
+        "sensors": read_block(TELEMETRY / "sensors.rdl", "sensors_regs", "sensors"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "socket"):
+    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "sensors", "socket"):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()

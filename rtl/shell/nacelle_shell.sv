@@ -36,6 +36,7 @@ module nacelle_shell
   import cci_map_pkg::IMAGES_PAGE;
   import images_pkg::*;
   import cci_map_pkg::HISTOGRAMS_PAGE;
+  import cci_map_pkg::SENSORS_PAGE;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
     parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
@@ -46,10 +47,12 @@ module nacelle_shell
     input  logic [31:0] time_skip,  // cycles that pass on top of this one; 0 in hardware
     input  logic [63:0] chip_id,    // constant, of this chip alone, as its DNA; 0: the MAC address stands for it
     output logic        idle,       // nothing moves inside: only frames, the bus or timers can change anything
+    output logic [SOCKETS-1:0] busy,   // sockets that have a call
 
     axis_if.sink        rx,         // from the MAC
     axis_if.source      tx,         // to the MAC
     axil_if.slave       bus,
+    stream_if.sink      sensor_reading,  // sensor_reading_t: of the board's sensors, one value after the other
     axi_if.master       dram[MEMORIES]   // dram_data_w(DATA_W) bits of data, dram_id_w(MEMORIES) of ID
 );
   if (!(DATA_W inside {64, 128, 256, 512})) begin : bad_width
@@ -135,6 +138,9 @@ module nacelle_shell
       .STORE     (IMAGE_SLOTS != 0),
       .HISTOGRAMS(HISTOGRAMS),
       .IPV6      (IPV6),
+      .SENSORS   (SENSORS),
+      .SENSOR_NAMES(SENSOR_NAMES),
+      .SENSOR_KINDS(SENSOR_KINDS),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -151,6 +157,7 @@ module nacelle_shell
       .trace(trace_bus),
       .images(images_bus),
       .histograms(histograms_bus),
+      .sensor_reading,
       .chip_id,
       .enable,
       .mac,
@@ -223,7 +230,8 @@ module nacelle_shell
       .idle(admission_idle)
   );
 
-  localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : AFTER_IMAGES;
 
   // ---- trace of frames: it sees what the MAC sees, also before the device is enabled ----
 
@@ -793,6 +801,7 @@ module nacelle_shell
       .progress(calls_progress),
       .idle(rpc_idle)
   );
+  assign busy = calls_running;
 
   // ---- images that come by the network ----
 
@@ -812,7 +821,7 @@ module nacelle_shell
         .TAKES     (takes_images()),
         .BUILD     (BUILD_DIGEST),
         .BASE      (STORE_BASE),
-        .NEXT      ({12'd0, SOCKET_PAGE, 12'd0}),
+        .NEXT      ({12'd0, AFTER_IMAGES, 12'd0}),
         .DATA_W    (DATA_W)
     ) store (
         .clk,
@@ -868,7 +877,7 @@ module nacelle_shell
         .clk, .rst, .bus(histograms_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(histograms_idle)
     );
     logic unused_ok;
-    assign unused_ok = &{1'b0, calls_running, calls_progress};
+    assign unused_ok = &{1'b0, calls_progress};
   end
 
   stream_if #(.T(rdma_wqe_t)) kernel_wqe[SOCKETS] ();

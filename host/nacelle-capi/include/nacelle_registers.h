@@ -603,6 +603,33 @@
 #define NACELLE_IMAGES_KEY 0x040u /* w: The key of 32 bytes with which images are signed. It is set when all words were written and one of them is not 0. */
 #define NACELLE_IMAGES_KEY_WORDS 8u
 
+/* ---- Sensors of the board ---- */
+
+#define NACELLE_SENSORS_BASE 0x07000u
+#define NACELLE_SENSORS_BLOCK_TYPE 0x53454e53u /* SENS */
+#define NACELLE_SENSORS_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_SENSORS_TYPE 0x000u /* r: 0x53454e53, "SENS": the sensors of the board. */
+#define NACELLE_SENSORS_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_SENSORS_NEXT 0x008u /* r: Byte address of the next block. */
+#define NACELLE_SENSORS_CLOCK_HZ 0x00cu /* r: Cycles of a second: the unit of ages. */
+#define NACELLE_SENSORS_SENSORS 0x010u /* r: Sensors, 1 to 16. */
+#define NACELLE_SENSORS_NOW 0x014u /* r: Time since reset in units of 65536 cycles, modulo 2^24. */
+#define NACELLE_SENSORS_KIND 0x040u /* r: What sensor s measures, and the unit of which its value has thousandths: 1 temperature, degree Celsius; 2 voltage, volt; 3 current, ampere; 4 power, watt; 5 fan, turns a minute. 0 behind the last sensor. */
+#define NACELLE_SENSORS_KIND_WORDS 16u
+#define NACELLE_SENSORS_VALUE 0x080u /* r: Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE[s] does not have `known`. */
+#define NACELLE_SENSORS_VALUE_WORDS 16u
+#define NACELLE_SENSORS_STATE 0x0c0u /* r: What is to be thought of the value of sensor s. */
+#define NACELLE_SENSORS_STATE_WORDS 16u
+#define NACELLE_SENSORS_STATE_CAME_SHIFT 0 /* NOW when the value came. */
+#define NACELLE_SENSORS_STATE_CAME_MASK 0x00ffffffu
+#define NACELLE_SENSORS_STATE_KNOWN_SHIFT 24 /* There is a value: one has come, was not taken back, and another one has come since each time within 2^32 cycles. */
+#define NACELLE_SENSORS_STATE_KNOWN_MASK 0x01000000u
+#define NACELLE_SENSORS_STATE_SIMULATED_SHIFT 25 /* The value is not measured, but that of a model. */
+#define NACELLE_SENSORS_STATE_SIMULATED_MASK 0x02000000u
+#define NACELLE_SENSORS_NAME 0x100u /* r: Words 4 s to 4 s + 3: name of sensor s: 16 ASCII bytes, the first one lowest in the first word, zeros behind it. */
+#define NACELLE_SENSORS_NAME_WORDS 64u
+
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u

@@ -86,6 +86,8 @@ pub(crate) enum Command {
     },
     /// Show what has happened to a device, with times: connections, refusals, failures, changes by its operator
     Log(LogArgs),
+    /// Show what the board of a device measures of itself: temperatures, voltages, currents, power, fans
+    Sensors(RegistersArgs),
     /// Stop a device
     Stop {
         /// The device's name or address

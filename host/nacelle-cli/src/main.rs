@@ -38,6 +38,7 @@ mod regions;
 mod remote;
 mod run;
 mod save;
+mod sensors;
 mod top;
 mod trace;
 
@@ -80,6 +81,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Trace(args) => trace::trace(cli, args),
         Command::Stats { device } => list::stats(cli, device),
         Command::Log(args) => log::log(cli, args),
+        Command::Sensors(args) => sensors::sensors(cli, args),
         Command::Stop { device } => list::stop(cli, device),
         Command::Qp(command) => manage::qp(cli, command),
         Command::Kernel(command) => kernel::kernel(cli, command),

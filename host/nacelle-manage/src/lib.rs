@@ -8,6 +8,7 @@
 //! - [`event_log`] says what has happened.
 //! - [`frame_trace`] has the frames that a device has recorded at its MAC.
 //! - [`histograms`] say how long calls take.
+//! - [`sensors`] say what its board measures.
 //! - [`images`] has the files of images of kernels, and brings them into a device.
 //! - [`map`] has the registers by name, and finds the blocks of a device.
 //! - [`AddressState`] is the IPv4 address of a device that gets one by itself; [`Ipv6State`] has its IPv6 addresses.
@@ -35,6 +36,7 @@ mod manage;
 pub mod map;
 mod protocol;
 mod registers;
+pub mod sensors;
 
 pub use address::{AddressMode, AddressOrigin, AddressState, DhcpState};
 pub use bytes::Bytes;

@@ -9,7 +9,7 @@ import random
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiLiteRam, AxiResp
-from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, Type, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, Sink, Type, run
 from nacelle_tb.cci import counters
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 from nacelle_tb.svtypes import struct
@@ -469,6 +469,7 @@ def test_control_plane() -> None:
             "trace": AxilMaster(12),
             "images": AxilMaster(12),
             "histograms": AxilMaster(12),
+            "sensor_reading": Sink("sensors_pkg::sensor_reading_t"),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),
             "memory_per_caller": Plain("output", "logic [29:0]"),

@@ -16,6 +16,7 @@ DECODERS = {
     "trace": ["telemetry/frame_trace_registers.sv"],
     "histograms": ["telemetry/call_histograms_registers.sv"],
     "images": ["compute/images/image_store.sv"],
+    "sensors": ["telemetry/board_sensors.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],
 }

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from nacelle_tb.device import DEVICES, DRAMS, ROOT, DescriptionError, description, load, load_dram
+from nacelle_tb.device import DEVICES, DRAMS, ROOT, DescriptionError, Device, description, load, load_dram
 from nacelle_tb.device_rtl import generate
 
 STANDARD = (DEVICES / "standard.toml").read_text()
@@ -49,6 +49,11 @@ WRONG = {
         "timing is 'ddr9'; it must be a .toml file, or one of fixed, ddr4",
     ),
     'kernel = "increment"': ('kernel = "increment"\nmemories = [0, 1]', "sockets[0]: memories is [0, 1]; there are 1, from 0"),
+    'name = "fpga"': ('name = "fpga.temperature."', "name is 'fpga.temperature.'; it must be 1 to 16 printable ASCII characters"),
+    'kind = "temperature"': ('kind = "dew"', "kind is 'dew'; it must be one of temperature, voltage, current, power, fan"),
+    "simulated = [41.0, 63.0]": ("simulated = [41.0]", "sensors[0]: simulated is [41.0]; it must be two numbers from"),
+    'name = "board"': ('name = "vccint"', "sensors[4]: there is another power of vccint"),
+    "[[sockets]]": ('[[sensors]]\nkind = "fan"\n[[sockets]]', "name is missing"),
     'kernel = "traffic"': ('kernel = "traffic"\nmemories = 0', "memories is 0; it must be of type list"),
 }
 
@@ -74,6 +79,31 @@ def test_what_a_device_leaves_out(tmp_path: Path) -> None:
     for name in ("CONGESTION_CONTROL", "MANAGEMENT_PORT", "IPV6", "DISCOVERY", "EVENT_LOG", "HISTOGRAMS"):
         assert f"{name} = 1'b0;" in package
     assert load(path).digest != load(DEVICES / "standard.toml").digest
+
+
+def test_sensors_of_a_board(tmp_path: Path) -> None:
+    """Up to 16; they are part of what tells one build from another, but for what the simulation gives."""
+    path = tmp_path / "device.toml"
+
+    def built(*sensors: str) -> Device:
+        tables = "".join(f"[[sensors]]\n{sensor}\n" for sensor in sensors)
+        path.write_text(f'base = "{DEVICES / "standard.toml"}"\n{tables or "sensors = []"}\n')
+        return load(path)
+
+    most = [f'name = "s{i}"\nkind = "fan"' for i in range(16)]
+    assert len(built(*most).sensors) == 16
+    with pytest.raises(DescriptionError, match="17 sensors; there can be 16"):
+        built(*most, 'name = "more"\nkind = "power"')
+    assert "SENSORS = 0;" in (generate(built()).folder / "device_pkg.sv").read_text()
+    one = built('name = "ab"\nkind = "current"')
+    package = (generate(one).folder / "device_pkg.sv").read_text()
+    assert "128'h6261}" in package and "8'd0, 8'd3}" in package and one.sensors[0].simulated is None
+    simulated = built('name = "ab"\nkind = "current"\nsimulated = [1, 2.5]')
+    assert simulated.digest == one.digest != built('name = "ab"\nkind = "power"').digest
+    assert simulated.sensors[0].simulated == (1, 2.5)
+    for wrong in ("[1, true]", '["1", 2]', "[0, nan]", "[0, 2_000_001]", "3"):
+        with pytest.raises(DescriptionError, match="simulated is"):
+            built(f'name = "ab"\nkind = "current"\nsimulated = {wrong}')
 
 
 def test_sockets_reach_the_memories_that_they_name(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
         expected = [(0, "NACL"), (0x1000, "MGMT"), (0x2000, "ADMN"), (0x3000, "ELOG"), (0x4000, "TRAC"), (0x5000, "HIST")]
         if named(name).image_slots:
             expected.append((0x6000, "IMGS"))
+        expected.append((0x7000, "SENS"))
         blocks = len(expected)
         for i, socket in enumerate(named(name).sockets):
             expected.append((address("socket.TYPE", i), "SOCK"))
@@ -126,6 +127,8 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
         address("management.COMMAND"),
         address("event_log.NOW_LO"),
         address("histograms.NOW_LO"),
+        address("sensors.NOW"),
+        *(address("sensors.STATE") + 4 * i for i in range(len(named("standard").sensors))),
     }
     for at, value in read.items():
         if at not in changing and not words[at]["group"]:

@@ -100,6 +100,13 @@ def test_no_histograms(small: SimDevice) -> None:
             small.read(address("histograms.TYPE") + offset)
 
 
+def test_no_sensors(small: SimDevice) -> None:
+    """The page is nobody's."""
+    for offset in (0, 8, 0x80):
+        with pytest.raises(OSError):
+            small.read(address("sensors.TYPE") + offset)
+
+
 def test_nothing_is_announced(small: SimDevice) -> None:
     """Neither by mDNS nor by LLDP, also when the register asks for it; a question by mDNS is not taken."""
     (peer,) = peers(1)

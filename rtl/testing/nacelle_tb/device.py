@@ -31,6 +31,7 @@ MAX_SOCKETS = 16
 MAX_IMAGES = 8  # compute_pkg::MAX_IMAGES
 MAX_SLOTS = 4  # images_pkg::MAX_SLOTS
 MAX_STORE = 64 << 20  # images_pkg::store_word_t
+MAX_SENSORS = 16  # sensors_pkg::MAX_SENSORS
 RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
 MAX_CLIENTS = 4  # roce_pkg::client_t
 MAX_KERNEL_CONNECTIONS = 4  # roce_pkg
@@ -57,6 +58,8 @@ DRAM_KEYS = {
 }
 DESCRIPTION_WORD = 4  # bytes
 ACCESS = ("in", "out", "inout", "internal")
+SENSOR_KINDS = ("temperature", "voltage", "current", "power", "fan")  # numbers from 1 on: the register KIND of sensors.rdl
+SENSOR_LIMIT = 2_000_000  # of a value, whose thousandths have 32 bits
 
 
 class DescriptionError(ValueError):
@@ -129,6 +132,16 @@ class Socket:
 
 
 @dataclass(frozen=True)
+class Sensor:
+    """What the board measures. `simulated`: what the simulation gives, in the kind's unit, when no socket is busy, and when all
+    are; None: nothing."""
+
+    name: str
+    kind: str  # of SENSOR_KINDS
+    simulated: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
 class Dram:
     """How DRAM behaves, for its model (sim/ddr.h): the keys of a file in devices/memories, times in picoseconds."""
 
@@ -169,6 +182,7 @@ class Device:
     ecc: bool  # the device keeps its memories by a code of its own
     dram: Dram | None  # how the simulated memories behave; None: with a fixed latency
     sockets: tuple[Socket, ...]
+    sensors: tuple[Sensor, ...]  # of its board; none: there is no block for them
     kernel_folders: tuple[Path, ...]
     files: tuple[Path, ...]  # that this is from
 
@@ -183,7 +197,8 @@ class Device:
         plain = {field.name: value for field in fields(self) if isinstance(value := getattr(self, field.name), bool | int | str)}
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
         rdma = [[socket.completions, socket.connections] for socket in self.sockets]
-        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams()])
+        sensors = [[sensor.name, sensor.kind] for sensor in self.sensors]
+        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), sensors])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
@@ -392,6 +407,22 @@ def _images(socket: _Table) -> list[str]:
     return names
 
 
+def _sensor(table: _Table) -> Sensor:
+    """A sensor of the board."""
+    name, kind = table.text("name", 16), table.text("kind")
+    if kind not in SENSOR_KINDS:
+        raise DescriptionError(f"{table.where}: kind is {kind!r}; it must be one of {', '.join(SENSOR_KINDS)}")
+    values = None
+    if "simulated" in table.values:
+        values = tuple(table.take("simulated", list))
+        if len(values) != 2 or not all(type(value) in (int, float) and abs(value) <= SENSOR_LIMIT for value in values):
+            raise DescriptionError(
+                f"{table.where}: simulated is {list(values)}; it must be two numbers from -{SENSOR_LIMIT} to {SENSOR_LIMIT}"
+            )
+    table.end()
+    return Sensor(name, kind, values)
+
+
 def load(path: Path) -> Device:
     """Reads a description and checks it."""
     values, files = _merged(path.resolve())
@@ -440,6 +471,7 @@ def load(path: Path) -> Device:
         ecc=memory.take("ecc", bool, False),
         dram=dram_named(memory.take("timing", str, FIXED), path),
         sockets=tuple(sockets),
+        sensors=tuple(_sensor(entry) for entry in table.tables("sensors", 0)),
         kernel_folders=folders,
         files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
     )
@@ -454,6 +486,11 @@ def check(device: Device) -> None:
     where = device.files[0]
     if len(device.sockets) > MAX_SOCKETS:
         raise DescriptionError(f"{where}: {len(device.sockets)} sockets; there can be {MAX_SOCKETS}")
+    if len(device.sensors) > MAX_SENSORS:
+        raise DescriptionError(f"{where}: {len(device.sensors)} sensors; there can be {MAX_SENSORS}")
+    for i, sensor in enumerate(device.sensors):
+        if any((sensor.name, sensor.kind) == (other.name, other.kind) for other in device.sensors[:i]):
+            raise DescriptionError(f"{where}: sensors[{i}]: there is another {sensor.kind} of {sensor.name}")
     slots, slot_bytes = device.image_slots, device.image_slot_bytes
     if slots & (slots - 1) or slots * slot_bytes > min(MAX_STORE, device.memory_bytes // 4):
         raise DescriptionError(

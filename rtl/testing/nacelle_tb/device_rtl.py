@@ -23,8 +23,10 @@ from .device import (
     MANAGEMENT_CLIENT,
     MAX_IMAGES,
     MAX_KERNEL_FUNCTIONS,
+    MAX_SENSORS,
     ROOT,
     RPC_CLIENT,
+    SENSOR_KINDS,
     Device,
     Kernel,
     description,
@@ -147,6 +149,9 @@ def device_package(device: Device) -> str:
         names = ["128'd0"] * (MAX_IMAGES - len(socket.images)) + [f'128\'("{kernel.name}")' for kernel in reversed(socket.images)]
         images.append(f"{{{', '.join(names)}}}")
     separator = ",\n      "
+    unused = MAX_SENSORS - len(device.sensors)
+    sensor_names = [f"128'h{int.from_bytes(sensor.name.encode(), 'little'):x}" for sensor in reversed(device.sensors)]
+    sensor_kinds = [f"8'd{SENSOR_KINDS.index(sensor.kind) + 1}" for sensor in reversed(device.sensors)]
     return f"""// The sizes of the device `{device.name}`.
 package device_pkg;
   localparam int unsigned DATA_W = {device.data_w};
@@ -199,6 +204,11 @@ package device_pkg;
   // Images of kernels that come by the network: places in memory, and bytes of each; no places: the device takes none.
   localparam int unsigned IMAGE_SLOTS = {device.image_slots};
   localparam int unsigned IMAGE_SLOT_BYTES = {device.image_slot_bytes};
+
+  // What the board measures: names, first character lowest, and kinds of sensors.rdl; the first sensor lowest. 0: no block.
+  localparam int unsigned SENSORS = {len(device.sensors)};
+  localparam logic [{MAX_SENSORS - 1}:0][127:0] SENSOR_NAMES = {{{", ".join(["128'd0"] * unused + sensor_names)}}};
+  localparam logic [{MAX_SENSORS - 1}:0][7:0] SENSOR_KINDS = {{{", ".join(["8'd0"] * unused + sensor_kinds)}}};
 
   // The trace of frames: beats and frames that it holds of each direction; no beats: there is none.
   localparam int unsigned TRACE_ROWS = {device.trace_rows};

@@ -24,6 +24,7 @@ _PACKAGES = [
     "packet/packet_pkg.sv",
     "telemetry/trace_pkg.sv",
     "telemetry/histogram_pkg.sv",
+    "telemetry/sensors_pkg.sv",
     "roce/roce_wire_pkg.sv",
     "roce/roce_events_pkg.sv",
     "roce/roce_pkg.sv",
@@ -60,6 +61,7 @@ _REGISTER_PACKAGES = [
     "trace_regs_pkg.sv",
     "images_regs_pkg.sv",
     "histograms_regs_pkg.sv",
+    "sensors_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

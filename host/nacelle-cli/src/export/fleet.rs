@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 
 use nacelle_link::WireDir;
 use nacelle_manage::histograms::{Histograms, Times};
-use nacelle_manage::map::{Chain, ChainError, Found, histograms, socket};
-use nacelle_manage::{Control, Descriptor, Error, KernelSocket, MemoryRegion, QueuePair, Registers, Stats, discover};
+use nacelle_manage::map::{Block, Chain, ChainError, Found, histograms, sensors, socket};
+use nacelle_manage::sensors::{Sensor, Sensors};
+use nacelle_manage::{
+    Control, Descriptor, Error, KernelSocket, MemoryRegion, QueuePair, QueuePairCounters, Registers, Stats, discover,
+};
 
 use super::metrics;
 
@@ -40,12 +43,15 @@ pub(super) struct Seen {
     pub(super) identity: Descriptor,
     pub(super) stats: Stats,
     pub(super) pairs: Vec<QueuePair>,
+    pub(super) pair_counters: Vec<QueuePairCounters>,
     pub(super) regions: Vec<MemoryRegion>,
     pub(super) kernels: Vec<KernelSocket>,
     /// By the number of the socket; of a device that has registers of sockets.
     pub(super) sockets: Vec<Socket>,
     /// What was measured of calls, and by which clock.
     pub(super) times: Option<(Histograms, Times)>,
+    /// Of its board; none of a device without the block.
+    pub(super) sensors: Vec<Sensor>,
 }
 
 /// What the registers of a socket say.
@@ -108,14 +114,19 @@ impl Fleet {
         let blocks = blocks(&mut control)?;
         let sockets = sockets(&mut control, &blocks)?;
         let times = times(&mut control, &blocks)?;
+        let sensors = board(&mut control, &blocks)?;
+        let pairs = control.queue_pairs()?;
+        let pair_counters = if pairs.is_empty() { Vec::new() } else { control.queue_pair_counters(None)? };
         Ok(Seen {
             stats: control.stats()?,
-            pairs: control.queue_pairs()?,
+            pairs,
+            pair_counters,
             regions: control.regions()?,
             kernels: control.kernels()?,
             identity,
             sockets,
             times,
+            sensors,
         })
     }
 }
@@ -127,15 +138,23 @@ fn blocks(control: &mut Control) -> Result<Vec<Found>, Error> {
     })
 }
 
+fn is_a(found: &Found, block: &Block) -> bool {
+    found.block.is_some_and(|known| known.kind == block.kind)
+}
+
+fn board(control: &mut Control, blocks: &[Found]) -> Result<Vec<Sensor>, Error> {
+    let Some(found) = blocks.iter().find(|found| is_a(found, &sensors::BLOCK)) else { return Ok(Vec::new()) };
+    Sensors::at(control, found.address)?.read(control)
+}
+
 fn times(control: &mut Control, blocks: &[Found]) -> Result<Option<(Histograms, Times)>, Error> {
-    let is_it = |found: &&Found| found.block.is_some_and(|block| block.kind == histograms::BLOCK.kind);
-    let Some(found) = blocks.iter().find(is_it) else { return Ok(None) };
+    let Some(found) = blocks.iter().find(|found| is_a(found, &histograms::BLOCK)) else { return Ok(None) };
     let histograms = Histograms::at(control, found.address)?;
     Ok(Some((histograms, histograms.read(control)?)))
 }
 
 fn sockets(control: &mut Control, blocks: &[Found]) -> Result<Vec<Socket>, Error> {
-    let sockets = blocks.iter().filter(|found| found.block.is_some_and(|block| block.kind == socket::BLOCK.kind));
+    let sockets = blocks.iter().filter(|found| is_a(found, &socket::BLOCK));
     let registers = [socket::STATUS, socket::JOBS, socket::TIMEOUTS];
     let addresses: Vec<u32> = sockets.flat_map(|found| registers.map(|register| register.at(found.address))).collect();
     let words = control.read_all(&addresses)?;

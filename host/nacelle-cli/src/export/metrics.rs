@@ -3,7 +3,8 @@
 
 use nacelle_manage::histograms::{Histograms, Times};
 use nacelle_manage::map::device;
-use nacelle_manage::{Descriptor, KernelSocket, MemoryRegion, Owner, QueuePair, Stats};
+use nacelle_manage::sensors::{Sensor, SensorKind};
+use nacelle_manage::{Descriptor, KernelSocket, MemoryRegion, Owner, QueuePair, QueuePairCounters, Stats};
 
 use super::exposition::Exposition;
 use super::fleet::{Look, Seen, Socket};
@@ -15,6 +16,25 @@ const GAUGES: [(&str, &str, &str); 5] = [
     ("kernels.lost", "nacelle_kernels_lost", "Kernels that did not end when they were told to."),
     ("memory.bytes_held", "nacelle_memory_held_bytes", "Device memory that callers hold."),
     ("rpc.callers", "nacelle_callers", "Connections of callers."),
+];
+/// What a queue pair moves: of its counters those of requests and of responses together, with the metric and what it is.
+const MOVED: [(&str, &str, [&str; 2]); 4] = [
+    (
+        "nacelle_queue_pair_sent_bytes_total",
+        "Payload that a queue pair has sent.",
+        ["sent_bytes", "sent_response_bytes"],
+    ),
+    (
+        "nacelle_queue_pair_received_bytes_total",
+        "Payload that a queue pair has received.",
+        ["rcvd_bytes", "rcvd_response_bytes"],
+    ),
+    ("nacelle_queue_pair_sent_packets_total", "Packets that a queue pair has sent.", ["sent_pkts", "sent_responses"]),
+    (
+        "nacelle_queue_pair_received_packets_total",
+        "Packets that a queue pair has received.",
+        ["rcvd_pkts", "rcvd_responses"],
+    ),
 ];
 const RUNNING: &str = "Calls whose kernel runs.";
 
@@ -39,9 +59,11 @@ fn tell(all: &mut Exposition, name: &str, seen: &Seen) -> prometheus::Result<()>
     identity(all, name, &seen.identity)?;
     counters(all, name, &seen.stats)?;
     connections(all, name, &seen.pairs)?;
+    queue_pairs(all, name, &seen.pair_counters)?;
     regions(all, name, &seen.regions)?;
     kernels(all, name, &seen.kernels)?;
     sockets(all, name, &seen.sockets)?;
+    sensors(all, name, &seen.sensors)?;
     seen.times.as_ref().map_or(Ok(()), |(histograms, measured)| times(all, name, histograms, measured))
 }
 
@@ -87,6 +109,18 @@ fn connections(all: &mut Exposition, name: &str, pairs: &[QueuePair]) -> prometh
     Ok(())
 }
 
+fn queue_pairs(all: &mut Exposition, name: &str, pairs: &[QueuePairCounters]) -> prometheus::Result<()> {
+    for pair in pairs {
+        let qpn = pair.qpn.to_string();
+        let labels = [("device", name), ("qpn", &qpn[..])];
+        for (metric, help, counters) in MOVED {
+            let counts = counters.iter().filter_map(|counter| pair.counters.get(*counter));
+            all.counter(metric, help, &labels, counts.sum())?;
+        }
+    }
+    Ok(())
+}
+
 fn regions(all: &mut Exposition, name: &str, regions: &[MemoryRegion]) -> prometheus::Result<()> {
     let label = [("device", name)];
     all.gauge("nacelle_memory_regions", "Memory regions.", &label, regions.len() as f64)?;
@@ -128,6 +162,28 @@ fn sockets(all: &mut Exposition, name: &str, sockets: &[Socket]) -> prometheus::
     Ok(())
 }
 
+fn sensors(all: &mut Exposition, name: &str, sensors: &[Sensor]) -> prometheus::Result<()> {
+    for sensor in sensors {
+        let kind = sensor.kind.to_string();
+        let labels = [("device", name), ("sensor", &sensor.name[..]), ("kind", &kind[..])];
+        let help = "Whether a sensor of the board has a value.";
+        all.gauge("nacelle_sensor_known", help, &labels, sensor.value.is_some().into())?;
+        let Some(value) = sensor.value else { continue };
+        let simulated = value.simulated.to_string();
+        let labels = [("device", name), ("sensor", &sensor.name[..]), ("simulated", &simulated[..])];
+        let (metric, help) = match sensor.kind {
+            SensorKind::Temperature => ("nacelle_sensor_temperature_celsius", "Temperature on the board."),
+            SensorKind::Voltage => ("nacelle_sensor_voltage_volts", "Voltage of a rail of the board."),
+            SensorKind::Current => ("nacelle_sensor_current_amperes", "Current of a rail of the board."),
+            SensorKind::Power => ("nacelle_sensor_power_watts", "Power of a rail of the board."),
+            SensorKind::Fan => ("nacelle_sensor_fan_rpm", "Turns of a fan in a minute."),
+            SensorKind::Other(_) => continue,
+        };
+        all.gauge(metric, help, &labels, value.value())?;
+    }
+    Ok(())
+}
+
 fn times(all: &mut Exposition, name: &str, histograms: &Histograms, times: &Times) -> prometheus::Result<()> {
     let clock = f64::from(histograms.clock_hz);
     let seconds = |cycles: u64| cycles as f64 / clock;
@@ -154,7 +210,8 @@ fn times(all: &mut Exposition, name: &str, histograms: &Histograms, times: &Time
 mod tests {
     use std::time::Duration;
 
-    use nacelle_manage::Error;
+    use nacelle_manage::sensors::SensorValue;
+    use nacelle_manage::{Error, QP_COUNTERS};
 
     use super::*;
 
@@ -198,6 +255,56 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
+    }
+
+    #[test]
+    fn sensors_are_in_base_units() {
+        let sensor = |name: &str, kind, thousandths: Option<i32>| Sensor {
+            name: name.into(),
+            kind,
+            value: thousandths.map(|thousandths| SensorValue { thousandths, simulated: true, age: Duration::ZERO }),
+        };
+        let all_kinds = [
+            sensor("fpga", SensorKind::Temperature, Some(-1500)),
+            sensor("vccint", SensorKind::Voltage, Some(850)),
+            sensor("vccint", SensorKind::Power, None),
+            sensor("new", SensorKind::Other(6), Some(1)),
+        ];
+        let mut all = Exposition::default();
+        sensors(&mut all, "d", &all_kinds).unwrap();
+        let text = all.text().unwrap();
+        for line in [
+            "nacelle_sensor_temperature_celsius{device=\"d\",sensor=\"fpga\",simulated=\"true\"} -1.5",
+            "nacelle_sensor_voltage_volts{device=\"d\",sensor=\"vccint\",simulated=\"true\"} 0.85",
+            "nacelle_sensor_known{device=\"d\",kind=\"power\",sensor=\"vccint\"} 0",
+            "nacelle_sensor_known{device=\"d\",kind=\"kind 6\",sensor=\"new\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+        assert!(!text.contains("power_watts"), "without a value there is none");
+    }
+
+    #[test]
+    fn requests_and_responses_of_a_queue_pair_are_told_together() {
+        let counters = [("sent_bytes", 5), ("sent_response_bytes", 70), ("rcvd_pkts", 3)];
+        let pair =
+            QueuePairCounters { qpn: 9, counters: counters.map(|(name, count)| (name.to_owned(), count)).into() };
+        let mut all = Exposition::default();
+        queue_pairs(&mut all, "d", &[pair]).unwrap();
+        let text = all.text().unwrap();
+        for line in [
+            "nacelle_queue_pair_sent_bytes_total{device=\"d\",qpn=\"9\"} 75",
+            "nacelle_queue_pair_received_packets_total{device=\"d\",qpn=\"9\"} 3",
+            "nacelle_queue_pair_sent_packets_total{device=\"d\",qpn=\"9\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn every_metric_of_a_queue_pair_is_made_of_counters_that_there_are() {
+        let named = MOVED.iter().flat_map(|(_, _, counters)| counters);
+        assert!(named.clone().all(|name| QP_COUNTERS.contains(name)), "{QP_COUNTERS:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1356,6 +1356,58 @@ pub mod images {
     pub const SLOT: Register = Register { name: "SLOT", offset: 0x28, count: None, mode: Mode::Read, mask: 0x3ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[SLOT_SOCKET, SLOT_VERIFIED, SLOT_USED], doc: "The place that SELECT names." };
     /// The key of 32 bytes with which images are signed. It is set when all words were written and one of them is not 0.
     pub const KEY: Register = Register { name: "KEY", offset: 0x40, count: Some(8), mode: Mode::Write, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Nobody, fields: &[], doc: "The key of 32 bytes with which images are signed. It is set when all words were written and one of them is not 0." };
+}
+
+/// Sensors of the board.
+pub mod sensors {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x7000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "sensors",
+        kind: *b"SENS",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CLOCK_HZ,
+            SENSORS,
+            NOW,
+            KIND,
+            VALUE,
+            STATE,
+            NAME,
+        ],
+    };
+    /// 0x53454e53, "SENS": the sensors of the board.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x53454e53, \"SENS\": the sensors of the board." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
+    /// Cycles of a second: the unit of ages.
+    pub const CLOCK_HZ: Register = Register { name: "CLOCK_HZ", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles of a second: the unit of ages." };
+    /// Sensors, 1 to 16.
+    pub const SENSORS: Register = Register { name: "SENSORS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Sensors, 1 to 16." };
+    /// Time since reset in units of 65536 cycles, modulo 2^24.
+    pub const NOW: Register = Register { name: "NOW", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Time since reset in units of 65536 cycles, modulo 2^24." };
+    /// What sensor s measures, and the unit of which its value has thousandths: 1 temperature, degree Celsius; 2 voltage, volt; 3 current, ampere; 4 power, watt; 5 fan, turns a minute. 0 behind the last sensor.
+    pub const KIND: Register = Register { name: "KIND", offset: 0x40, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What sensor s measures, and the unit of which its value has thousandths: 1 temperature, degree Celsius; 2 voltage, volt; 3 current, ampere; 4 power, watt; 5 fan, turns a minute. 0 behind the last sensor." };
+    /// Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE[s] does not have `known`.
+    pub const VALUE: Register = Register { name: "VALUE", offset: 0x80, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE[s] does not have `known`." };
+    /// `STATE.came`: NOW when the value came.
+    pub const STATE_CAME: Field = Field { name: "came", low: 0, width: 24, doc: "NOW when the value came." };
+    /// `STATE.known`: There is a value: one has come, was not taken back, and another one has come since each time within 2^32 cycles.
+    pub const STATE_KNOWN: Field = Field { name: "known", low: 24, width: 1, doc: "There is a value: one has come, was not taken back, and another one has come since each time within 2^32 cycles." };
+    /// `STATE.simulated`: The value is not measured, but that of a model.
+    pub const STATE_SIMULATED: Field = Field { name: "simulated", low: 25, width: 1, doc: "The value is not measured, but that of a model." };
+    /// What is to be thought of the value of sensor s.
+    pub const STATE: Register = Register { name: "STATE", offset: 0xc0, count: Some(16), mode: Mode::Read, mask: 0x3ffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATE_CAME, STATE_KNOWN, STATE_SIMULATED], doc: "What is to be thought of the value of sensor s." };
+    /// Words 4 s to 4 s + 3: name of sensor s: 16 ASCII bytes, the first one lowest in the first word, zeros behind it.
+    pub const NAME: Register = Register { name: "NAME", offset: 0x100, count: Some(64), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 4 s to 4 s + 3: name of sensor s: 16 ASCII bytes, the first one lowest in the first word, zeros behind it." };
 }
 
 /// Socket.
