@@ -142,7 +142,11 @@ def test_an_address_of_a_routers_prefix(network: Network) -> None:
     network.advertise()
     until(lambda: network.register("device.IPV6_STATE.origin"))
     state = network.state()
-    assert (state["global"], state["origin"]) == (BY_PREFIX, "router") and state["router"].startswith("fe80::") and 0 < state["valid_left"] <= 7400
+    assert (
+        (state["global"], state["origin"]) == (BY_PREFIX, "router")
+        and state["router"].startswith("fe80::")
+        and 0 < state["valid_left"] <= 7400
+    )
     network.ping(BY_PREFIX)
     assert network.counter("address_router_heard") > 0 and network.counter("address_drop_router") == 0
     # Another one takes it away no faster than in two hours, however short the lifetimes it says.

@@ -172,7 +172,9 @@ async def a_static_address_is_there_at_once(dut) -> None:
     # Switched off: connections are closed while the addresses are there.
     await bench.set6(on=0)
     withdrawal = struct(WITHDRAWAL).unpack(int(dut.withdrawal.value))
-    assert withdrawal.leaving == 1 << OWN_GLOBAL | 1 << OWN_LINK_LOCAL and bench.addresses[1] == FIXED6 and not int(dut.leaving.value)
+    assert (
+        withdrawal.leaving == 1 << OWN_GLOBAL | 1 << OWN_LINK_LOCAL and bench.addresses[1] == FIXED6 and not int(dut.leaving.value)
+    )
     await bench.sleep(1)
     assert bench.addresses == ("::", "::", "::") and bench.counts["ipv6_lost"] == 1 and bench.counts.get("lost", 0) == 0
     assert bench.ip is not None, "IPv4 is another matter"
