@@ -49,6 +49,10 @@ WRONG = {
         "timing is 'ddr9'; it must be a .toml file, or one of fixed, ddr4",
     ),
     'kernel = "increment"': ('kernel = "increment"\nmemories = [0, 1]', "sockets[0]: memories is [0, 1]; there are 1, from 0"),
+    '[[sockets]]\nkernel = "traffic"': (
+        '[[sockets]]\nregisters = 1\nkernel = "traffic"',
+        "registers is 1; it must be of type bool",
+    ),
     'kernel = "traffic"': ('kernel = "traffic"\nmemories = 0', "memories is 0; it must be of type list"),
 }
 
