@@ -25,6 +25,7 @@ module kernel_sum
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -36,6 +37,7 @@ module kernel_sum
   // What it does not use.
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
   kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .connect, .conn, .msg_tx, .msg_rx);
+  kernel_no_bus no_bus (.bus);
 
   // How it reaches memory: one engine reads, one writes, together they are a port.
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) read_mem (), write_mem ();

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nacelle_tb.rdl import HEADER, Block, Register
+from nacelle_tb.rdl import HEADER, Block, Level, Register
 
-TABLE_HEAD = "| address | name | bits | access | network | reset | what |\n| --- | --- | --- | --- | --- | --- | --- |"
+COLUMNS = ("address", "name", "bits", "access", "network", "kernel", "reset", "what")
+TABLE_HEAD = f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}"
 LEVELS = ("anybody", "authorised", "no")  # by Level
 
 
@@ -50,7 +51,7 @@ def _rows_of(register: Register) -> list[str]:
             reset = ""  # constants, which their text has
         first = field == register.fields[0]
         text = " ".join(part for part in ((register.doc if first else ""), ("" if register.group and whole else field.doc)) if part)
-        cells = [f"`{register.offset:#05x}`", f"`{name}`", bits, register.access, network(register), reset, text]
+        cells = [f"`{register.offset:#05x}`", f"`{name}`", bits, register.access, network(register), kernel(register), reset, text]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
@@ -61,6 +62,15 @@ def network(register: Register) -> str:
     if not (register.readable and register.writable) or read == write:
         return read if register.readable else write
     return f"r: {read}, w: {write}"
+
+
+def kernel(register: Register) -> str:
+    """What a kernel needs to access a register: `yes` is nothing, and reading it is all that it may."""
+    if register.kernel_writes:
+        return "`write`"
+    if register.readable and register.read_level == Level.PUBLIC:
+        return "yes"
+    return "`read`" if register.kernel_reads else "no"
 
 
 def overview(entries: Sequence[MapEntry]) -> str:
@@ -96,6 +106,7 @@ def listing(entries: Sequence[MapEntry]) -> list[dict[str, Any]]:
                     "access": register.access,
                     "read": register.read_level.name.lower(),
                     "write": register.write_level.name.lower(),
+                    "kernel": kernel(register).strip("`"),
                     "reset": register.reset,
                     "description": register.doc,
                     "fields": [{"name": f.name, "low": f.low, "width": f.width, "description": f.doc} for f in register.fields],

@@ -96,7 +96,10 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) trace_bus ();
   axil_if #(.ADDR_W(12)) images_bus ();
   axil_if #(.ADDR_W(12)) histograms_bus ();
-  localparam int unsigned BUSES = 2;             // the one from outside, the services
+  // Masters of the registers: the one from outside, the services, and the kernels, who have a turn together.
+  localparam int unsigned SERVICES_BUS = 1;
+  localparam int unsigned KERNELS_BUS = 2;
+  localparam int unsigned BUSES = 2 + 32'(REGISTERS != '0);
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
   service_events_t service_events;
@@ -365,7 +368,7 @@ module nacelle_shell
       .payload(service_payload),
       .tx(user_tx[SERVICES_SENDER]),
       .tx_payload(user_tx_payload[SERVICES_SENDER]),
-      .bus(register_bus[1]),
+      .bus(register_bus[SERVICES_BUS]),
       .claim(arp_claim),
       .watch(arp_watch),
       .conflict(arp_conflict),
@@ -379,6 +382,30 @@ module nacelle_shell
       .client(register_client),
       .idle(services_idle)
   );
+
+  // ---- accesses of the kernels to the registers ----
+
+  axil_if #(.ADDR_W(20)) kernel_bus[SOCKETS] ();
+  logic kernel_buses_idle;
+
+  if (REGISTERS != '0) begin : g_kernel_buses
+    localparam int unsigned KERNELS = $countones(REGISTERS);
+    axil_if #(.ADDR_W(20)) asking[KERNELS] ();
+    for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
+      localparam logic [SOCKETS-1:0] BEFORE = SOCKETS'((1 << i) - 1);
+      if (REGISTERS[i]) begin : g_asks
+        axil_wires joined (.in(kernel_bus[i]), .out(asking[$countones(REGISTERS & BEFORE)]));
+      end else begin : g_none
+        kernel_no_registers nobody (.clk, .rst(plane_rst_q), .ctrl(kernel_bus[i]));
+      end
+    end
+    axil_mux #(.N(KERNELS)) turns (.clk, .rst(plane_rst_q), .in(asking), .out(register_bus[KERNELS_BUS]), .idle(kernel_buses_idle));
+  end else begin : g_no_kernel_buses
+    for (genvar i = 0; i < SOCKETS; i++) begin : g_socket
+      kernel_no_registers nobody (.clk, .rst(plane_rst_q), .ctrl(kernel_bus[i]));
+    end
+    assign kernel_buses_idle = 1'b1;
+  end
 
   // ---- datagrams of the kernels ----
 
@@ -897,7 +924,8 @@ module nacelle_shell
         .KERNELS(KERNELS[i]),
         .RDMA  (RDMA_CLIENT[i] != NO_CLIENT),
         .CONNECTIONS(CONNECTIONS[i]),
-        .DATAGRAMS(DATAGRAMS[i])
+        .DATAGRAMS(DATAGRAMS[i]),
+        .REGISTERS(REGISTERS[i])
     ) socket (
         .clk,
         .rst(plane_rst_q),
@@ -924,6 +952,7 @@ module nacelle_shell
         .abandon(gives_up[i]),
         .rdma_settled(rdma_settled[i]),
         .ctrl(socket_bus[i]),
+        .bus(kernel_bus[i]),
         .uploaded(uploaded[i]),
         .used(used[i]),
         .record_slot(record_slot[i]),
@@ -1067,5 +1096,5 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  assign idle = control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

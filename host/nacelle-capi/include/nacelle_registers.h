@@ -636,7 +636,7 @@
 #define NACELLE_SOCKET_BLOCK_STRIDE 0x1000u
 #define NACELLE_SOCKET_BLOCK_COUNT 16u
 #define NACELLE_SOCKET_BLOCK_TYPE 0x534f434bu /* SOCK */
-#define NACELLE_SOCKET_BLOCK_VERSION 0x00010003u
+#define NACELLE_SOCKET_BLOCK_VERSION 0x00010004u
 
 #define NACELLE_SOCKET_TYPE 0x000u /* r: 0x534f434b, "SOCK": a socket. */
 #define NACELLE_SOCKET_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -656,7 +656,7 @@
 #define NACELLE_SOCKET_JOBS 0x044u /* r: Jobs finished. */
 #define NACELLE_SOCKET_LAST_CYCLES 0x048u /* r: Cycles of the last job, from its first region to its answer taken. */
 #define NACELLE_SOCKET_TIMEOUTS 0x04cu /* r: Jobs that took too long. */
-#define NACELLE_SOCKET_REFUSED 0x050u /* r: Bursts and work requests outside of the window, and connections to peers that are not permitted. */
+#define NACELLE_SOCKET_REFUSED 0x050u /* r: Bursts and work requests outside of the window, connections to peers that are not permitted, and accesses to registers that are not (BUS). */
 #define NACELLE_SOCKET_RDMA_PAGE 0x054u /* rw: First page of 4 KiB for work requests of the kernel while no job runs. */
 #define NACELLE_SOCKET_RDMA_PAGES 0x058u /* rw: How many pages. */
 #define NACELLE_SOCKET_KERNEL_VERSION 0x05cu /* r: Version of the kernel: major in the upper 16 bits, minor in the lower. */
@@ -709,6 +709,11 @@
 #define NACELLE_SOCKET_CONNECTIONS_SLOTS_MASK 0x000000ffu
 #define NACELLE_SOCKET_CONNECTIONS_USED_SHIFT 16 /* Which of these are in use, a bit each. */
 #define NACELLE_SOCKET_CONNECTIONS_USED_MASK 0x00ff0000u
+#define NACELLE_SOCKET_BUS 0x0c8u /* rw: Registers of the device that the kernel may access; in use from the next access on. In a socket without a port to them it is 0, and a write is answered with SLVERR. */
+#define NACELLE_SOCKET_BUS_READ_SHIFT 0 /* Read those that the column `kernel` of the tables names `read` or `write`; else only those that anybody may read. */
+#define NACELLE_SOCKET_BUS_READ_MASK 0x00000001u
+#define NACELLE_SOCKET_BUS_WRITE_SHIFT 1 /* Write those that it names `write`. */
+#define NACELLE_SOCKET_BUS_WRITE_MASK 0x00000002u
 #define NACELLE_SOCKET_DATAGRAMS_RECEIVED 0x0d0u /* r: Datagrams taken for the kernel. */
 #define NACELLE_SOCKET_DATAGRAMS_DROP_ROOM 0x0d4u /* r: Received, but there was no room, or the kernel was decoupled. */
 #define NACELLE_SOCKET_DATAGRAMS_DROP_LENGTH 0x0d8u /* r: Received, but longer than 4096 bytes. */

@@ -34,6 +34,7 @@ module kernel_fetch
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -52,6 +53,7 @@ module kernel_fetch
   assign identity = IDENTITY;
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
   kernel_no_stream no_stream (.rx, .tx, .msg_tx, .msg_rx);
+  kernel_no_bus no_bus (.bus);
 
   // What region 0 says, in network order.
   typedef struct packed {

@@ -26,6 +26,7 @@ module kernel_increment
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -122,6 +123,7 @@ module kernel_increment
 
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
   kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .connect, .conn, .msg_tx, .msg_rx);
+  kernel_no_bus no_bus (.bus);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, job.data.user, job.data.input_, job.data.output_, job.data.internal_, read_idle, write_idle};

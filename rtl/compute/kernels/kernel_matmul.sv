@@ -32,6 +32,7 @@ module kernel_matmul
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -254,6 +255,7 @@ module kernel_matmul
 
   kernel_no_registers no_registers (.clk, .rst, .ctrl);
   kernel_no_network no_network (.rx, .tx, .wqe, .cqe, .connect, .conn, .msg_tx, .msg_rx);
+  kernel_no_bus no_bus (.bus);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, job.data.function_code, job.data.user, job.data.input_, job.data.output_, reader_idle, writer_idle,

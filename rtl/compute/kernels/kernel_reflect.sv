@@ -28,6 +28,7 @@ module kernel_reflect
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -233,6 +234,7 @@ module kernel_reflect
   // ---- unused ports ----
   kernel_no_rdma no_rdma (.wqe, .cqe);
   kernel_no_connections no_connections (.connect, .conn);
+  kernel_no_bus no_bus (.bus);
   kernel_no_messages no_messages (.msg_tx, .msg_rx);
 
   logic unused_ok;

@@ -32,6 +32,7 @@ module kernel_traffic
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -252,6 +253,7 @@ module kernel_traffic
   // ---- unused ports ----
   kernel_no_stream no_stream (.rx, .tx, .msg_tx, .msg_rx);
   kernel_no_connections no_connections (.connect, .conn);
+  kernel_no_bus no_bus (.bus);
   kernel_no_memory #(.DATA_W(DATA_W), .ID_W(ID_W)) no_memory (.mem);
 
   logic unused_ok;

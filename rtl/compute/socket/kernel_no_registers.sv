@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// For a kernel without registers of its own: answers every access on `ctrl` with DECERR, one cycle later.
+// For a kernel without registers of its own, or a socket without a port to those of the device: answers every access on `ctrl` with RESP, one
+// cycle later.
 module kernel_no_registers
   import memory_pkg::*;
-(
+#(
+    parameter axi_resp_e RESP = AXI_DECERR
+) (
     input logic   clk,
     input logic   rst,
     axil_if.slave ctrl
@@ -12,10 +15,10 @@ module kernel_no_registers
   assign write        = ctrl.awvalid && ctrl.wvalid && !ctrl.bvalid;
   assign ctrl.awready = write;
   assign ctrl.wready  = write;
-  assign ctrl.bresp   = AXI_DECERR;
+  assign ctrl.bresp   = RESP;
   assign ctrl.arready = !ctrl.rvalid;
   assign ctrl.rdata   = '0;
-  assign ctrl.rresp   = AXI_DECERR;
+  assign ctrl.rresp   = RESP;
 
   always_ff @(posedge clk) begin
     ctrl.bvalid <= !rst && (write || (ctrl.bvalid && !ctrl.bready));

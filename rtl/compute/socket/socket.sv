@@ -12,8 +12,9 @@
 // Latency: job 1 cycle, the kernel's done to `done` 2 cycles once memory and RDMA are idle. One job at a time: `job` stops until
 // the answer to the previous one is taken. A kernel that is decoupled may have work requests outstanding: `abandon` has them
 // flushed (see roce_clients), and the job ends when they are complete. The kernel's streams go to its port for datagrams (datagrams_plane),
-// whether a job runs or not, but while `streams_off`: it is decoupled, or has not said yet what it is. Its message ports are tied off: nothing is
-// received, and transmit is never ready.
+// whether a job runs or not, but while `streams_off`: it is decoupled, or has not said yet what it is. Likewise its accesses to the device's
+// registers go to `bus` (socket_bus); the job of a kernel that is decoupled ends when none is under way. Its message ports are tied off:
+// nothing is received, and transmit is never ready.
 module socket
   import memory_pkg::*;
   import compute_pkg::*;
@@ -30,7 +31,8 @@ module socket
     parameter int unsigned   LOAD_CYCLES = 2500,     // see socket_images
     parameter bit            RDMA    = 1'b1,         // its kernel may start RDMA; else each work request is refused
     parameter int unsigned   CONNECTIONS = 0,        // that its kernel can open, MAX_KERNEL_CONNECTIONS at most
-    parameter bit            DATAGRAMS = 1'b0        // it has a port for them
+    parameter bit            DATAGRAMS = 1'b0,       // it has a port for them
+    parameter bit            REGISTERS = 1'b0        // and one to the device's registers
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -57,6 +59,7 @@ module socket
     output logic [$clog2(datagrams_pkg::COUNTS)-1:0] counter_at,   // of datagrams
     input  logic [31:0]     counter,                 // same cycle
     axil_if.slave           ctrl,                    // see socket_registers
+    axil_if.master          bus,                     // the device's registers: 20 bits of address
     input  logic [MAX_SLOTS-1:0] uploaded,           // places whose image was verified for this socket,
     output logic [MAX_SLOTS-1:0] used,               // those that it uses,
     output image_slot_t     record_slot,             // and a word of a record,
@@ -85,6 +88,7 @@ module socket
   logic [47:0] cycles_q;
   logic [31:0] last_cycles_q, jobs_q, timeouts_q, refused_q;
   logic        cut, kernel_rst, read_violation, write_violation, rdma_violation, peer_refused, registers_idle, connections_idle;
+  logic        bus_read, bus_write, bus_refused, bus_settled, bus_idle;
   window_t     software_window, rdma_window;
   kernel_peers_t peers;
   logic [MAX_KERNEL_CONNECTIONS-1:0] connected;
@@ -95,7 +99,7 @@ module socket
   stream_if #(.T(job_t)) kernel_job ();
   stream_if #(.T(done_t)) kernel_done ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) kernel_mem ();
-  axil_if kernel_ctrl ();
+  axil_if kernel_ctrl (), kernel_bus ();
 
   // ---- jobs ----
   assign known = functions[job.data.function_code];
@@ -128,7 +132,7 @@ module socket
     end else begin
       last_seen_q <= state_q != ANSWER && (last_seen_q || (job_taken && job.data.last));
       cycles_q    <= state_q == IDLE ? '0 : cycles_q + 1'b1;
-      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation) + 32'(rdma_violation) + 32'(peer_refused);
+      refused_q   <= refused_q + 32'(read_violation) + 32'(write_violation) + 32'(rdma_violation) + 32'(peer_refused) + 32'(bus_refused);
       unique case (state_q)
         IDLE:
         if (start) begin
@@ -172,20 +176,20 @@ module socket
   );
   assign cut     = state_q == CUT || swap_cut;
   assign abandon = cut;
-  assign quiet = memory_idle && rdma_idle && rdma_settled;
+  assign quiet = memory_idle && rdma_idle && rdma_settled && (!cut || bus_settled);
 
   // ---- registers ----
   logic [11:0] images_read_at, images_write_at;
   logic [31:0] images_value, images_wdata;
   logic        images_readable, images_write, images_writable;
-  socket_registers #(.CONNECTIONS(CONNECTIONS), .DATAGRAMS(DATAGRAMS)) registers (
+  socket_registers #(.CONNECTIONS(CONNECTIONS), .DATAGRAMS(DATAGRAMS), .REGISTERS(REGISTERS)) registers (
       .clk, .rst, .kernel_rst, .ctrl, .kernel(kernel_ctrl), .identity, .page, .next_block, .busy(state_q != IDLE), .cut,
       .outstanding(!rdma_settled), .jobs(jobs_q), .last_cycles(last_cycles_q), .timeouts(timeouts_q), .refused(refused_q),
       .images_read_at, .images_value, .images_readable, .images_write, .images_write_at, .images_wdata, .images_writable,
-      .datagrams, .counter_at, .counter, .software_window, .peers, .connections(connected), .idle(registers_idle)
+      .datagrams, .counter_at, .counter, .software_window, .peers, .connections(connected), .bus_read, .bus_write, .idle(registers_idle)
   );
 
-  assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && connections_idle && !kernel_wqe.valid;
+  assign idle = state_q == IDLE && memory_idle && rdma_idle && registers_idle && swap_idle && connections_idle && bus_idle && !kernel_wqe.valid;
 
   // ---- the image ----
   image_t       record_image, region_kernel;
@@ -272,10 +276,24 @@ module socket
     wire unused = &{1'b0, peers, connect.ready, conn.valid, conn.data, conn_answer.ready, close.ready};
   end
 
+  if (REGISTERS) begin : g_bus
+    socket_bus registers_of_device (
+        .clk, .rst, .kernel_rst, .off(streams_off), .may_read(bus_read), .may_write(bus_write), .kernel(kernel_bus), .bus,
+        .refused(bus_refused), .settled(bus_settled), .idle(bus_idle)
+    );
+  end else begin : g_no_bus
+    kernel_no_registers #(.RESP(AXI_SLVERR)) nobody (.clk, .rst(kernel_rst), .ctrl(kernel_bus));
+    kernel_no_bus nothing (.bus);
+    assign bus_refused = 1'b0;
+    assign bus_settled = 1'b1;
+    assign bus_idle    = 1'b1;
+    wire unused = &{1'b0, bus_read, bus_write};
+  end
+
   socket_images #(.IMAGES(IMAGES), .SLOTS(SLOTS), .KERNELS(KERNELS), .LOAD_CYCLES(LOAD_CYCLES), .DATA_W(DATA_W), .ID_W(ID_W)) region (
       .clk, .rst, .load, .loaded, .record_image, .record_at, .record_word, .kernel(region_kernel), .store_slot(record_slot), .store_word,
       .fetch, .fetched, .kernel_rst, .identity(kernel_identity), .ctrl(kernel_ctrl), .job(kernel_job), .done(kernel_done), .mem(kernel_mem),
-      .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .connect(kernel_connect), .conn(kernel_conn), .msg_tx, .msg_rx
+      .rx, .tx, .wqe(kernel_wqe), .cqe(kernel_cqe), .connect(kernel_connect), .conn(kernel_conn), .bus(kernel_bus), .msg_tx, .msg_rx
   );
 
   logic unused_ok;

@@ -47,13 +47,14 @@ module socket_images
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
   if (IMAGES == 1) begin : g_one
     socket_kernel #(.KERNEL(KERNELS[0]), .DATA_W(DATA_W), .ID_W(ID_W)) held (
         .clk, .rst(kernel_rst), .identity, .ctrl, .job, .done, .mem, .rx, .tx, .wqe, .cqe, .connect, .conn,
-        .msg_tx, .msg_rx
+        .bus, .msg_tx, .msg_rx
     );
     assign load.ready   = 1'b0;
     assign loaded.valid = 1'b0;
@@ -88,6 +89,10 @@ module socket_images
       rdma_wqe_t           wqe;
       logic                connect_valid, conn_ready;
       kernel_connect_t     connect;
+      logic [19:0]         bus_awaddr, bus_araddr;
+      logic [31:0]         bus_wdata;
+      logic [3:0]          bus_wstrb;
+      logic                bus_awvalid, bus_wvalid, bus_bready, bus_arvalid, bus_rready;
     } given_t;
     given_t [IMAGES-1:0] all;
     given_t              given;
@@ -195,12 +200,13 @@ module socket_images
       stream_if #(.T(rdma_cqe_t)) own_cqe ();
       stream_if #(.T(kernel_connect_t)) own_connect ();
       stream_if #(.T(kernel_conn_t)) own_conn ();
+      axil_if #(.ADDR_W(20)) own_bus ();
 
       wire there = active_q == image_t'(i);
       socket_kernel #(.KERNEL(KERNELS[i]), .DATA_W(DATA_W), .ID_W(ID_W)) held (
           .clk, .rst(kernel_rst || !there), .identity(all[i].identity), .ctrl(own_ctrl), .job(own_job), .done(own_done), .mem(own_mem),
           .rx(own_rx), .tx(own_tx), .wqe(own_wqe), .cqe(own_cqe), .connect(own_connect), .conn(own_conn),
-          .msg_tx(own_msg_tx), .msg_rx(own_msg_rx)
+          .bus(own_bus), .msg_tx(own_msg_tx), .msg_rx(own_msg_rx)
       );
 
       assign own_ctrl.awaddr  = ctrl.awaddr;
@@ -267,6 +273,18 @@ module socket_images
       assign own_conn.valid       = conn.valid && there;
       assign own_conn.data        = conn.data;
       assign all[i].conn_ready    = own_conn.ready;
+
+      assign own_bus.awready = bus.awready;
+      assign own_bus.wready  = bus.wready;
+      assign own_bus.bvalid  = bus.bvalid && there;
+      assign own_bus.bresp   = bus.bresp;
+      assign own_bus.arready = bus.arready;
+      assign own_bus.rvalid  = bus.rvalid && there;
+      assign own_bus.rdata   = bus.rdata;
+      assign own_bus.rresp   = bus.rresp;
+      assign {all[i].bus_awaddr, all[i].bus_awvalid, all[i].bus_bready} = {own_bus.awaddr, own_bus.awvalid, own_bus.bready};
+      assign {all[i].bus_wdata, all[i].bus_wstrb, all[i].bus_wvalid} = {own_bus.wdata, own_bus.wstrb, own_bus.wvalid};
+      assign {all[i].bus_araddr, all[i].bus_arvalid, all[i].bus_rready} = {own_bus.araddr, own_bus.arvalid, own_bus.rready};
     end
 
     assign given = all[index_t'(active_q)];
@@ -315,6 +333,15 @@ module socket_images
     assign connect.valid = given.connect_valid;
     assign connect.data  = given.connect;
     assign conn.ready    = given.conn_ready;
+    assign bus.awaddr    = given.bus_awaddr;
+    assign bus.awvalid   = given.bus_awvalid;
+    assign bus.wdata     = given.bus_wdata;
+    assign bus.wstrb     = given.bus_wstrb;
+    assign bus.wvalid    = given.bus_wvalid;
+    assign bus.bready    = given.bus_bready;
+    assign bus.araddr    = given.bus_araddr;
+    assign bus.arvalid   = given.bus_arvalid;
+    assign bus.rready    = given.bus_rready;
 
     wire unused = &{1'b0, load.data};
   end

@@ -14,6 +14,7 @@ module socket_registers
 #(
     parameter int unsigned CONNECTIONS = 0,      // 0: without the registers of its peers: they read as 0, a write is answered with SLVERR
     parameter bit          DATAGRAMS = 1'b0,     // the socket has a port for them
+    parameter bit          REGISTERS = 1'b0,     // and one to the device's registers
     parameter int unsigned KERNEL_CYCLES = 256
 ) (
     input  logic             clk,
@@ -44,6 +45,8 @@ module socket_registers
     output window_t          software_window,  // for RDMA that the kernel starts while no job runs
     output kernel_peers_t    peers,            // to which the kernel may connect
     input  logic [MAX_KERNEL_CONNECTIONS-1:0] connections,  // slots in use
+    output logic             bus_read,         // registers of the device that the kernel may access
+    output logic             bus_write,
     output logic             idle
 );
   localparam logic [11:0] KERNEL_AT = cci_map_pkg::KERNEL_AT;
@@ -119,6 +122,7 @@ module socket_registers
       [AT_PEER_NETWORK : AT_PEER_NETWORK + 12'(4 * PEER_NETWORK_WORDS - 1)]: value = network_q[2'd3 - read_at[3:2]];
       AT_PEERS: value = {peers_q, 23'd0, prefix_q};
       AT_CONNECTIONS: value = {8'd0, 8'(connections), 8'd0, 8'(CONNECTIONS)};
+      AT_BUS: value = 32'({bus_write, bus_read});
       AT_DATAGRAM_PORT: value = DATAGRAMS ? {6'd0, datagrams_q.to, 7'd0, datagrams_q.enable, datagrams_q.port} : '0;
       AT_DATAGRAM_NETWORK: value = datagrams_q.network;
       AT_DATAGRAM_MASK: value = datagrams_q.mask;
@@ -137,6 +141,7 @@ module socket_registers
       if (writable(write_at) && of_images(write_at) && !images_writable) value_resp = AXI_SLVERR;
       if (of_peers(write_at) && CONNECTIONS == 0) value_resp = AXI_SLVERR;
       if (writable(write_at) && of_datagrams(write_at) && !DATAGRAMS) value_resp = AXI_SLVERR;
+      if (write_at == AT_BUS && !REGISTERS) value_resp = AXI_SLVERR;
     end
   end
 
@@ -216,6 +221,16 @@ module socket_registers
   end
 
   assign peers = '{enable: peers_q, prefix: prefix_q, network: network_q};
+
+  // ---- the device's registers ----
+  if (REGISTERS) begin : g_bus
+    always_ff @(posedge clk) begin
+      if (rst) {bus_write, bus_read} <= '0;
+      else if (take_write && write_at == AT_BUS) {bus_write, bus_read} <= ctrl.wdata[1:0];
+    end
+  end else begin : g_no_bus
+    assign {bus_write, bus_read} = '0;
+  end
 
   // ---- datagrams ----
   assign datagrams  = datagrams_q;

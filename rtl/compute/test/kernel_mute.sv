@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A kernel that does not say what it is, for tests: no socket lets a job come to it. As long as it is out of reset it reads, writes and
-// posts work requests as fast as it can, and answers no register.
+// A kernel that does not say what it is, for tests: no socket lets a job come to it. As long as it is out of reset it reads, writes,
+// posts work requests and accesses the device's registers as fast as it can, and answers no register.
 module kernel_mute
   import memory_pkg::*;
   import compute_pkg::*;
@@ -23,6 +23,7 @@ module kernel_mute
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -60,8 +61,19 @@ module kernel_mute
   kernel_no_stream no_stream (.rx, .tx, .msg_tx, .msg_rx);
   kernel_no_connections no_connections (.connect, .conn);
 
+  assign bus.arvalid  = 1'b1;
+  assign bus.araddr   = '0;
+  assign bus.rready   = 1'b1;
+  assign bus.awvalid  = 1'b1;
+  assign bus.awaddr   = '0;
+  assign bus.wvalid   = 1'b1;
+  assign bus.wdata    = '1;
+  assign bus.wstrb    = '1;
+  assign bus.bready   = 1'b1;
+
   logic unused_ok;
   assign unused_ok = &{1'b0, clk, rst, ctrl.awaddr, ctrl.awvalid, ctrl.wdata, ctrl.wstrb, ctrl.wvalid, ctrl.bready, ctrl.araddr, ctrl.arvalid,
                        ctrl.rready, job.valid, job.data, done.ready, mem.awready, mem.wready, mem.bid, mem.bresp, mem.bvalid, mem.arready,
-                       mem.rdata, mem.rid, mem.rresp, mem.rlast, mem.rvalid, wqe.ready, cqe.valid, cqe.data};
+                       mem.rdata, mem.rid, mem.rresp, mem.rlast, mem.rvalid, wqe.ready, cqe.valid, cqe.data, bus.awready, bus.wready, bus.bvalid, bus.bresp,
+                       bus.arready, bus.rvalid, bus.rdata, bus.rresp};
 endmodule

@@ -11,8 +11,10 @@ from pathlib import Path
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, Type, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, Type, run
 from nacelle_tb.cci import offset
+from nacelle_tb.device import named, standard
+from nacelle_tb.device_rtl import generate
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource
@@ -22,8 +24,8 @@ SIZE = 1 << 18
 SUCCESS = constant("compute_pkg::RESULT_SUCCESS")
 TIMEOUT = constant("compute_pkg::RESULT_KERNEL_TIMEOUT")
 CANCELLED = constant("compute_pkg::RESULT_CANCELLED")
-STATUS, TIMEOUTS, REFUSED, RDMA_PAGE, RDMA_PAGES = (
-    offset(f"socket.{name}") for name in ("STATUS", "TIMEOUTS", "REFUSED", "RDMA_PAGE", "RDMA_PAGES")
+STATUS, TIMEOUTS, REFUSED, RDMA_PAGE, RDMA_PAGES, BUS = (
+    offset(f"socket.{name}") for name in ("STATUS", "TIMEOUTS", "REFUSED", "RDMA_PAGE", "RDMA_PAGES", "BUS")
 )
 PAGE, NEXT_BLOCK = 0x12, 0x13000
 
@@ -75,6 +77,14 @@ class Bench:
             self.job.send(tag=tag, function_code=function, user=user, addr=addr, size=size, last=last, input_=1, output_=i % 2)
 
 
+def kernels_of_tests() -> list[Path]:
+    """The sources that a socket needs for a kernel that the device of the tests has, and the standard device has not."""
+    device = named("test")
+    folder, known = generate(device).folder, standard().kernels
+    packages = [f"{kernel.module}_pkg" for kernel in device.kernels if kernel not in known]
+    return [folder / f"{name}.sv" for name in (*packages, "socket_kernel", "socket_record")]
+
+
 def kernel_texts(kernels: Sequence[str]) -> Type:
     """Their names, as the parameter KERNELS of a socket."""
     names = [f'128\'("{kernel}")' for kernel in reversed(kernels)]
@@ -91,6 +101,7 @@ def run_socket(
     load_cycles: int = 100,
     slots: int = 0,
     datagrams: bool = False,
+    registers: bool = False,
 ) -> None:
     """The cocotb tests of a file, with this kernel in the socket, or images of these."""
     kernels = [kernels] if isinstance(kernels, str) else kernels
@@ -100,7 +111,7 @@ def run_socket(
         params={
             "IMAGES": len(kernels), "KERNELS": kernel_texts(kernels), "LOAD_CYCLES": load_cycles,
             "DATA_W": width, "RDMA": int(rdma), "CONNECTIONS": connections, "SLOTS": slots,
-            "DATAGRAMS": int(datagrams),
+            "DATAGRAMS": int(datagrams), "REGISTERS": int(registers),
         },
         sources=sources,
         ports={
@@ -127,6 +138,7 @@ def run_socket(
             "counter_at": Plain("output", "logic [2:0]"),
             "counter": Plain("input", "logic [31:0]"),
             "ctrl": AxilSlave(),
+            "bus": AxilMaster(20),
             "functions": Plain("output", "compute_pkg::function_set_t"),
             "uploaded": Plain("input", "logic [images_pkg::MAX_SLOTS-1:0]"),
             "used": Plain("output", "logic [images_pkg::MAX_SLOTS-1:0]"),

@@ -7,7 +7,7 @@ import random
 
 import cocotb
 import pytest
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
 from nacelle_tb.device import load
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.memory import AxiMemory
@@ -73,6 +73,7 @@ def test_example_kernel(width: int) -> None:
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "connect": Source("roce_pkg::kernel_connect_t"),
             "conn": Sink("roce_pkg::kernel_conn_t"),
+            "bus": AxilMaster(20),
             "msg_tx": AxisSource(width),
             "msg_rx": AxisSink(width),
         },

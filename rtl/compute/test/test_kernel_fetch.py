@@ -10,7 +10,7 @@ import cocotb
 import pytest
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
 from nacelle_tb.device import named
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.memory import AxiMemory
@@ -226,6 +226,7 @@ def test_kernel_fetch(width: int) -> None:
             "cqe": Sink(f"{P}rdma_cqe_t"),
             "connect": Source(f"{P}kernel_connect_t"),
             "conn": Sink(f"{P}kernel_conn_t"),
+            "bus": AxilMaster(20),
             "msg_tx": AxisSource(width),
             "msg_rx": AxisSink(width),
         },

@@ -7,7 +7,7 @@ import random
 
 import cocotb
 import pytest
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -64,6 +64,7 @@ def test_kernel_increment(width: int) -> None:
             "rx": AxisSink(width), "tx": AxisSource(width), "wqe": Source("roce_pkg::rdma_wqe_t"),
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "connect": Source("roce_pkg::kernel_connect_t"), "conn": Sink("roce_pkg::kernel_conn_t"),
+            "bus": AxilMaster(20),
             "msg_tx": AxisSource(width), "msg_rx": AxisSink(width),
         },
         random_state=True,

@@ -13,7 +13,7 @@ import struct as pystruct
 import cocotb
 import numpy as np
 import pytest
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
 from nacelle_tb.long import LONG
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
@@ -227,6 +227,7 @@ def test_kernel_matmul(width: int, rows: int, cols: int) -> None:
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "connect": Source("roce_pkg::kernel_connect_t"),
             "conn": Sink("roce_pkg::kernel_conn_t"),
+            "bus": AxilMaster(20),
             "msg_tx": AxisSource(width),
             "msg_rx": AxisSink(width),
         },

@@ -9,7 +9,7 @@ import struct
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, Plain, Sink, Source, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.cci import offset
@@ -221,6 +221,7 @@ def test_kernel_reflect(width: int) -> None:
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "connect": Source("roce_pkg::kernel_connect_t"),
             "conn": Sink("roce_pkg::kernel_conn_t"),
+            "bus": AxilMaster(20),
             "msg_tx": AxisSourcePort(width),
             "msg_rx": AxisSinkPort(width),
         },

@@ -9,7 +9,7 @@ from collections import Counter
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
 from nacelle_tb.cci import offset
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
@@ -165,6 +165,7 @@ def test_kernel_traffic(width: int) -> None:
             "cqe": Sink("roce_pkg::rdma_cqe_t"),
             "connect": Source("roce_pkg::kernel_connect_t"),
             "conn": Sink("roce_pkg::kernel_conn_t"),
+            "bus": AxilMaster(20),
             "msg_tx": AxisSource(width),
             "msg_rx": AxisSink(width),
         },

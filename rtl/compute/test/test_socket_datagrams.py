@@ -9,14 +9,11 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.cci import blocks, offset
-from nacelle_tb.device import DEVICES, load
-from nacelle_tb.device_rtl import generate
 from nacelle_tb.memory import DECERR
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
-from socket_bench import SUCCESS, TIMEOUT, Bench, run_socket
+from socket_bench import SUCCESS, TIMEOUT, Bench, kernels_of_tests, run_socket
 
-DEVICE = load(DEVICES / "test.toml")
 SEND, RECEIVE = 6, 7
 PORT, NETWORK, MASK, PACE = (offset(f"socket.DATAGRAM_{name}") for name in ("PORT", "NETWORK", "MASK", "PACE"))
 COUNTERS = [register["offset"] for register in blocks()["socket"]["registers"] if register["name"].startswith("DATAGRAMS_")]
@@ -115,6 +112,4 @@ async def streams_close_with_the_kernel(dut) -> None:
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_socket_datagrams(width: int) -> None:
-    folder = generate(DEVICE).folder
-    sources = [folder / name for name in ("kernel_fetch_pkg.sv", "kernel_reflect_pkg.sv", "socket_kernel.sv")]
-    run_socket(__file__, width, "reflect", sources=sources, datagrams=True)
+    run_socket(__file__, width, "reflect", sources=kernels_of_tests(), datagrams=True)

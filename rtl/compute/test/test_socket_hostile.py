@@ -9,11 +9,9 @@ from pathlib import Path
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.device import DEVICES, load
-from nacelle_tb.device_rtl import generate
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
-from socket_bench import REFUSED, SUCCESS, TIMEOUT, TIMEOUTS, Bench, run_socket
+from socket_bench import REFUSED, SUCCESS, TIMEOUT, TIMEOUTS, Bench, kernels_of_tests, run_socket
 
 HERE = Path(__file__).parent
 FUNCTION = 2
@@ -88,11 +86,4 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_socket_hostile(width: int) -> None:
-    device = generate(load(DEVICES / "test.toml")).folder
-    run_socket(
-        __file__,
-        width,
-        "hostile",
-        [device / f"{name}.sv" for name in ("kernel_fetch_pkg", "kernel_hostile_pkg", "kernel_reflect_pkg", "socket_kernel")]
-        + [HERE / "kernel_hostile.sv"],
-    )
+    run_socket(__file__, width, "hostile", [*kernels_of_tests(), HERE / "kernel_hostile.sv"])

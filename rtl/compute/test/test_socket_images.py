@@ -10,14 +10,26 @@ from pathlib import Path
 
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.axil import Monitor, Slave
 from nacelle_tb.cci import offset
 from nacelle_tb.device import DEVICES, load
-from nacelle_tb.device_rtl import generate
 from nacelle_tb.memory import DECERR, SLVERR
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
-from socket_bench import CANCELLED, RDMA_PAGE, RDMA_PAGES, STATUS, SUCCESS, TIMEOUT, Bench, run_socket
+from socket_bench import (
+    BUS,
+    CANCELLED,
+    RDMA_PAGE,
+    RDMA_PAGES,
+    STATUS,
+    SUCCESS,
+    TIMEOUT,
+    Bench,
+    kernels_of_tests,
+    run_socket,
+)
 
+ASKS, COUNTER = 1 << 20, 1 << 22  # of the device's registers
 HERE = Path(__file__).parent
 INCREMENT, HOSTILE, MUTE = range(3)
 UNAVAILABLE = constant("compute_pkg::RESULT_SOCKET_UNAVAIL")
@@ -356,13 +368,30 @@ async def rdma_of_the_kernel_ends_first(dut) -> None:
     await scene.works(INCREMENT)
 
 
+@cocotb.test()
+async def an_access_of_the_kernel_to_a_register_ends_first(dut) -> None:
+    """The new kernel gets no answer to what another has asked, and one that does not say what it is reaches no register."""
+    scene = Scene(dut)
+    registers = Slave(dut, "bus")
+    port = Monitor(dut, "bus")
+    await scene.start()
+    assert await scene.activate(HOSTILE) == "OK"
+    registers.held.add("r")
+    scene.call(2, [(0x4000, 0x1000)], tag=9, user=ASKS | COUNTER)
+    dut.kernel_timeout_cycles.value = 300
+    await scene.begin(INCREMENT)
+    await wait_cycles(dut, 1000)
+    assert (await scene.state())[0] == 2 and await scene.ctrl.read(STATUS) == (0b011, 0), "the bus has not answered"
+    registers.held.clear()
+    assert (await scene.done.recv()).code == TIMEOUT
+    assert await scene.finished() == "OK" and port.taken["ar"] == port.taken["r"] == 1
+    dut.kernel_timeout_cycles.value = 0
+    await scene.ctrl.write(BUS, 3)
+    assert await scene.activate(MUTE) == "NO_IDENTITY"
+    assert (port.taken["ar"], port.taken["aw"]) == (1, 0)
+    await scene.works(INCREMENT)
+
+
 def test_socket_images() -> None:
-    device = generate(DEVICE).folder
-    files = [
-        device / name
-        for name in (
-            *("kernel_fetch_pkg.sv", "kernel_hostile_pkg.sv", "kernel_mute_pkg.sv", "kernel_reflect_pkg.sv"),
-            *("socket_kernel.sv", "socket_record.sv"),
-        )
-    ]
-    run_socket(__file__, 64, NAMES, [*files, HERE / "kernel_hostile.sv", HERE / "kernel_mute.sv"], load_cycles=LOAD_CYCLES)
+    sources = [*kernels_of_tests(), HERE / "kernel_hostile.sv", HERE / "kernel_mute.sv"]
+    run_socket(__file__, 64, NAMES, sources, load_cycles=LOAD_CYCLES, registers=True)

@@ -9,9 +9,9 @@ from collections import deque
 
 import cocotb
 import pytest
-from axil_ports import DECERR, OKAY, SLVERR, Monitor
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.axil import DECERR, OKAY, SLVERR, Monitor
 from nacelle_tb.bench import AxilSlave, Plain, run
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.values import digits

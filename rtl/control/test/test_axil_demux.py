@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 
 import cocotb
-from axil_ports import CHANNELS, DECERR, OKAY, SLVERR, Monitor, Slave
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotb.utils import get_sim_time
+from nacelle_tb.axil import CHANNELS, DECERR, OKAY, SLVERR, Monitor, Slave
 from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, Type, run
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles

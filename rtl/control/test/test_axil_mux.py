@@ -6,9 +6,9 @@ from __future__ import annotations
 import random
 
 import cocotb
-from axil_ports import DECERR, OKAY, SLVERR, Monitor, Slave
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotb.utils import get_sim_time
+from nacelle_tb.axil import DECERR, OKAY, SLVERR, Monitor, Slave
 from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, run
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import CLOCK_NS, start

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import cocotb
-from axil_ports import SLVERR, Monitor, Slave
+from nacelle_tb.axil import SLVERR, Monitor, Slave
 from nacelle_tb.bench import AxilMaster, Plain, run
 from nacelle_tb.cci import address
 from nacelle_tb.streams import start, wait_cycles

@@ -54,6 +54,10 @@ WRONG = {
     "simulated = [41.0, 63.0]": ("simulated = [41.0]", "sensors[0]: simulated is [41.0]; it must be two numbers from"),
     'name = "board"': ('name = "vccint"', "sensors[4]: there is another power of vccint"),
     "[[sockets]]": ('[[sensors]]\nkind = "fan"\n[[sockets]]', "name is missing"),
+    '[[sockets]]\nkernel = "traffic"': (
+        '[[sockets]]\nregisters = 1\nkernel = "traffic"',
+        "registers is 1; it must be of type bool",
+    ),
     'kernel = "traffic"': ('kernel = "traffic"\nmemories = 0', "memories is 0; it must be of type list"),
 }
 

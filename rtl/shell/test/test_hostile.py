@@ -5,10 +5,10 @@ the kernel is ended by its time limit or by its caller's leaving; and what it he
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from nacelle_tb.cci import address
+from nacelle_tb.cci import address, blocks
 from nacelle_tb.device import named
 from nacelle_tb.management import Manager, QpAttributes, State
 from nacelle_tb.pair import TRAFFIC_CLIENT, TRAFFIC_SOCKET
@@ -22,10 +22,12 @@ MEMORY_ERROR = constant("compute_pkg::RESULT_MEMORY_ERROR")
 PROTECTION = constant("roce_pkg::WC_LOC_PROT_ERR")
 READS, WRITES, LONG, WITHHOLDS, DEAF, POSTS, OUTSIDE, EARLY = (1 << i for i in range(8))
 RECEIVES = 1 << 23  # with POSTS
+ASKS, SETS, COUNTER = 1 << 20, 1 << 21, 1 << 22  # registers of the device
 LIMIT_MS_REGISTER, CYCLES_PER_MS = address("KERNEL_TIMEOUT_MS"), named("test").clock_hz // 1000
 # Where the standard device has the traffic kernel.
 STATUS, REFUSED = address("socket.STATUS", TRAFFIC_SOCKET), address("socket.REFUSED", TRAFFIC_SOCKET)
-MET, LAST = (address("socket.TYPE", TRAFFIC_SOCKET) + at for at in (0x110, 0x114))  # kernel_hostile.rdl
+MET, LAST, REACHED = (address("socket.TYPE", TRAFFIC_SOCKET) + at for at in (0x110, 0x114, 0x118))  # kernel_hostile.rdl
+BUS = address("socket.BUS", TRAFFIC_SOCKET)
 QPN = 7
 # What it does, and by how much it may slow others: a call of `increment`, a stream of WRITEs.
 MODES = {
@@ -38,6 +40,7 @@ MODES = {
     "floods by pages": (READS | WRITES | LONG, 2, 2),
     "reads outside": (READS | LONG | OUTSIDE, 1.02, 1.02),
     "posts outside": (POSTS | OUTSIDE, 1.02, 1.02),
+    "floods registers": (ASKS | SETS, 1.02, 1.02),
 }
 
 
@@ -195,3 +198,86 @@ def test_work_requests_that_nobody_answers(device: SimDevice, what: int, how: st
     manager.set_up(QPN, attributes)
     scene.recovered()
     assert device.read(MET) == 0
+
+
+# ---- registers of the device ----
+
+COUNTER_AT = address("packet_rx_frame")
+CONGESTION = set(range(address("RP_ENABLE"), address("MIN_TIME_BETWEEN_CNPS") + 4, 4))
+WORDS = 16 * 1024  # that the kernel tries
+
+
+def settings(device: SimDevice) -> dict[int, int]:
+    """Every register that can be written and read, and its value."""
+    found = {}
+    for block in blocks().values():
+        for number in range(block["count"]):
+            for register in block["registers"]:
+                for word in range(register["count"] or 1) if register["access"] == "rw" else ():
+                    at = block["base"] + number * block["stride"] + register["offset"] + 4 * word
+                    try:
+                        found[at] = device.read(at)
+                    except OSError:
+                        continue
+    return found
+
+
+@pytest.mark.parametrize("permitted", [0, 1, 2, 3])
+def test_a_kernel_writes_no_register_that_it_is_not_given(device: SimDevice, permitted: int) -> None:
+    """It writes ones to every word of every block. What confines kernels, secrets and settings of others stay as they are, whatever
+    is permitted."""
+    scene = Scene(device)
+    device.write(BUS, permitted)
+    before = settings(device)
+    assert len(before) > 60 and {BUS, LIMIT_MS_REGISTER, address("CTRL")} <= set(before)
+    scene.attack(SETS)
+    for _ in range(100):
+        device.step(1000)
+        if device.read(REFUSED) >= WORDS:
+            break
+    assert device.read(REFUSED) >= WORDS and device.read(STATUS) & 1, "it has tried every word"
+    reached = device.read(REACHED) >> 16
+    changed = {at for at, value in settings(device).items() if value != before[at]}
+    if permitted & 2:
+        assert reached and changed and changed <= CONGESTION
+    else:
+        assert reached == 0 and not changed
+    for at in CONGESTION:
+        device.write(at, before[at])
+    scene.net.disconnect(scene.bad)
+    device.step(3000)
+    scene.recovered()
+
+
+@pytest.mark.parametrize("mode", [ASKS, SETS, ASKS | COUNTER, ASKS | COUNTER | DEAF], ids=["reads", "writes", "counter", "deaf"])
+def test_registers_are_read_and_written_beside_a_kernel_that_floods_them(device: SimDevice, mode: int) -> None:
+    """Each access waits for one of the kernel at most, whatever it does."""
+    scene = Scene(device)
+    device.write(BUS, 3)
+
+    def longest() -> list[int]:
+        """Cycles of an access, as the shell's bus sees it: to a fact, to a counter, of a write."""
+        accesses: list[Callable[[], object]] = [
+            lambda: device.read(address("QPS")),
+            lambda: device.read(COUNTER_AT),
+            lambda: device.write(address("KEEPALIVE_MS"), 30_000),
+        ]
+        times = []
+        for access in accesses:
+            times.append(0)
+            for _ in range(60):
+                begin = device.stats.cycles
+                access()
+                times[-1] = max(times[-1], device.stats.cycles - begin)
+        return times
+
+    alone = longest()
+    scene.attack(mode)
+    beside = longest()
+    print(f"{mode:#x}: {alone} cycles alone, {beside} beside the kernel")
+    assert device.read(STATUS) & 1, "it was at work all the time"
+    slowest = alone[1] + 6  # of the kernel's own
+    assert all(now <= was + slowest for was, now in zip(alone, beside, strict=True))
+    scene.net.disconnect(scene.bad)
+    device.step(3000)
+    scene.recovered()

@@ -104,8 +104,8 @@ def test_every_address_answers_as_described(running: SimDevice) -> None:
     # What can be written is written as it is: nothing may change.
     writable = {at for at, register in words.items() if "w" in register["access"]}
     control = {name: address(name, 2) for name in ("traffic.CONTROL", "management.COMMAND", "RANDOM_SEED")}
-    # One of a socket with one image takes no command, one without connections and datagrams no settings for them.
-    settings = [("PEER_NETWORK", 4), ("PEERS", 1), *((f"DATAGRAM_{setting}", 1) for setting in DATAGRAM_SETTINGS)]
+    # A socket with one image takes no command, one without connections, datagrams and a port to registers no settings for them.
+    settings = [("PEER_NETWORK", 4), ("PEERS", 1), ("BUS", 1), *((f"DATAGRAM_{setting}", 1) for setting in DATAGRAM_SETTINGS)]
     refused = {
         address(f"socket.{name}", i) + 4 * word
         for i in range(len(named("standard").sockets))

@@ -124,6 +124,7 @@ class Socket:
     memories: tuple[int, ...]  # that it reaches; none: all
     connections: int
     datagrams: bool  # its kernel has a port of UDP
+    registers: bool  # and one to the registers of the device
 
     @property
     def kernel(self) -> Kernel:
@@ -198,7 +199,7 @@ class Device:
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
         rdma = [[socket.completions, socket.connections] for socket in self.sockets]
         sensors = [[sensor.name, sensor.kind] for sensor in self.sensors]
-        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), sensors])
+        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), self.registers(), sensors])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
@@ -227,6 +228,10 @@ class Device:
     def datagrams(self) -> int:
         """The sockets that have a port of UDP, a bit each."""
         return sum(socket.datagrams << i for i, socket in enumerate(self.sockets))
+
+    def registers(self) -> int:
+        """The sockets whose kernels have a port to the registers of the device, a bit each."""
+        return sum(socket.registers << i for i, socket in enumerate(self.sockets))
 
     def clients(self) -> list[int | None]:
         """For each socket the client of the transport that its kernel is."""
@@ -438,8 +443,8 @@ def load(path: Path) -> Device:
         images = tuple(load_kernel(name, folders) for name in _images(entry))
         completions = entry.number("completions", 0, 1 << 15, default=0)
         connections = entry.number("connections", 0, MAX_KERNEL_CONNECTIONS, default=0)
-        datagrams = entry.take("datagrams", bool, False)
-        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, [])), connections, datagrams))
+        datagrams, registers = (entry.take(key, bool, False) for key in ("datagrams", "registers"))
+        sockets.append(Socket(images, completions, tuple(entry.take("memories", list, [])), connections, datagrams, registers))
         entry.end()
     device = Device(
         name=table.text("name", 32),

@@ -104,6 +104,7 @@ module socket_kernel
     stream_if.sink           cqe,
     stream_if.source         connect,
     stream_if.sink           conn,
+    axil_if.master           bus,
     axis_if.source           msg_tx,
     axis_if.sink             msg_rx
 );
@@ -198,6 +199,7 @@ package device_pkg;
   // The memories that each socket reaches, the last socket first.
   localparam logic [SOCKETS-1:0][MEMORIES-1:0] SOCKET_MEMORIES = {{{reach}}};
   localparam logic [SOCKETS-1:0] DATAGRAMS = {len(device.sockets)}'d{device.datagrams()};       // sockets with a port of UDP
+  localparam logic [SOCKETS-1:0] REGISTERS = {len(device.sockets)}'d{device.registers()};       // and with one to the registers
   localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
 

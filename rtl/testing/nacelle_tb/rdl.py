@@ -23,6 +23,14 @@ class Level(IntEnum):
     LOCAL = 2
 
 
+class KernelLevel(IntEnum):
+    """What a kernel may do with a register, if its socket permits it: cci_kernel_level of block.rdl."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+
+
 class RegisterError(ValueError):
     """A register file that is no description of a block."""
 
@@ -53,6 +61,7 @@ class Register:
     writable: bool
     read_level: Level
     write_level: Level
+    kernel_level: KernelLevel
     reset: int | None  # None: given by the hardware
     doc: str
     fields: tuple[Field, ...]
@@ -62,6 +71,16 @@ class Register:
     def access(self) -> str:
         """As the reference pages have it."""
         return ("r" if self.readable else "") + ("w" if self.writable else "")
+
+    @property
+    def kernel_reads(self) -> bool:
+        """Whether a kernel may read it that is permitted to read more than everybody may."""
+        return self.readable and self.read_level != Level.LOCAL and self.kernel_level >= KernelLevel.READ
+
+    @property
+    def kernel_writes(self) -> bool:
+        """Whether a kernel may write it that is permitted to write."""
+        return self.writable and self.write_level != Level.LOCAL and self.kernel_level == KernelLevel.WRITE
 
     @property
     def mask(self) -> int:
@@ -147,6 +166,7 @@ def _register(node: Any, base: int, group: str) -> Register:
     resets = [field.get_property("reset") for field in fields]
     levels = [node.get_property(f"cci_{kind}") for kind in ("read", "write")]
     read, write = (Level.AUTHORISED if level is None else Level[level.name] for level in levels)
+    kernel = node.get_property("cci_kernel")
     if node.is_array and (len(node.array_dimensions) != 1 or node.array_stride != WORD):
         raise RegisterError(f"{node.inst_name}: an array has one dimension, and its words follow each other")
     return Register(
@@ -157,6 +177,7 @@ def _register(node: Any, base: int, group: str) -> Register:
         writable=node.has_sw_writable,
         read_level=read,
         write_level=write,
+        kernel_level=KernelLevel.NONE if kernel is None else KernelLevel[kernel.name],
         reset=None if None in resets else sum(value << f.low for value, f in zip(resets, fields, strict=True)),
         doc=node.get_property("desc"),
         fields=tuple(Field(f.inst_name, f.low, f.width, f.get_property("desc")) for f in fields),

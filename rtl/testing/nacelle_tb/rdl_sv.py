@@ -75,8 +75,18 @@ endpackage
 def policy(pages: Mapping[tuple[int, int], list[tuple[Block, int]]]) -> str:
     """The package that says who may access an address. `pages`: first and last page, and the blocks in each of these with their
     offsets."""
-    cases = []
+    cases, kernel_cases = [], []
     for (first, last), blocks in pages.items():
+        kernel = [
+            f"        if ({condition} && word inside {{{ranges(set(words))}}}) access |= {permission};"
+            for condition, permission, wanted in (
+                ("!write", "may_read", lambda register: register.kernel_reads),
+                ("write", "may_write", lambda register: register.kernel_writes),
+            )
+            if (words := [word for block, base in blocks for word in _words(block, base, wanted)])
+        ]
+        if kernel:
+            kernel_cases += [f"      [8'h{first:02x}:8'h{last:02x}]: begin", *kernel, "      end"]
         cases.append(f"      [8'h{first:02x}:8'h{last:02x}]: begin")
         for write in (False, True):
             for level in (Level.PUBLIC, Level.LOCAL):
@@ -89,8 +99,8 @@ def policy(pages: Mapping[tuple[int, int], list[tuple[Block, int]]]) -> str:
                     condition = f"{'' if write else '!'}write && word inside {{{ranges(set(words))}}}"
                     cases.append(f"        if ({condition}) access = CCI_{level.name};")
         cases.append("      end")
-    body = "\n".join(cases)
-    return f"""// Who may access the registers on the control bus: cci_read and cci_write of their descriptions.
+    body, kernel_body = "\n".join(cases), "\n".join(kernel_cases)
+    return f"""// Who may access the registers on the control bus: cci_read, cci_write and cci_kernel of their descriptions.
 // An access that is not named there takes authorisation.
 package cci_policy_pkg;
   typedef enum logic [1:0] {{
@@ -107,6 +117,19 @@ package cci_policy_pkg;
     case (address[19:12]) inside
 {body}
       default: access = CCI_AUTHORISED;
+    endcase
+    return access;
+  endfunction
+
+  // Whether a kernel may: it reads what anybody may read, and accesses what is named for kernels if it is permitted to.
+  function automatic logic kernel_access(logic [19:0] address, logic write, logic may_read, logic may_write);
+    logic       access;
+    logic [9:0] word;
+    access = !write && cci_access(address, 1'b0) == CCI_PUBLIC;
+    word   = address[11:2];
+    case (address[19:12]) inside
+{kernel_body}
+      default: ;
     endcase
     return access;
   endfunction

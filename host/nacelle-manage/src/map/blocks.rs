@@ -1424,7 +1424,7 @@ pub mod socket {
     pub const BLOCK: Block = Block {
         name: "socket",
         kind: *b"SOCK",
-        version: 0x00010003,
+        version: 0x00010004,
         registers: &[
             TYPE,
             VERSION,
@@ -1453,6 +1453,7 @@ pub mod socket {
             PEER_NETWORK,
             PEERS,
             CONNECTIONS,
+            BUS,
             DATAGRAMS_RECEIVED,
             DATAGRAMS_DROP_ROOM,
             DATAGRAMS_DROP_LENGTH,
@@ -1489,8 +1490,8 @@ pub mod socket {
     pub const LAST_CYCLES: Register = Register { name: "LAST_CYCLES", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles of the last job, from its first region to its answer taken." };
     /// Jobs that took too long.
     pub const TIMEOUTS: Register = Register { name: "TIMEOUTS", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Jobs that took too long." };
-    /// Bursts and work requests outside of the window, and connections to peers that are not permitted.
-    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bursts and work requests outside of the window, and connections to peers that are not permitted." };
+    /// Bursts and work requests outside of the window, connections to peers that are not permitted, and accesses to registers that are not (BUS).
+    pub const REFUSED: Register = Register { name: "REFUSED", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bursts and work requests outside of the window, connections to peers that are not permitted, and accesses to registers that are not (BUS)." };
     /// First page of 4 KiB for work requests of the kernel while no job runs.
     pub const RDMA_PAGE: Register = Register { name: "RDMA_PAGE", offset: 0x54, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "First page of 4 KiB for work requests of the kernel while no job runs." };
     /// How many pages.
@@ -1557,6 +1558,12 @@ pub mod socket {
     pub const CONNECTIONS_USED: Field = Field { name: "used", low: 16, width: 8, doc: "Which of these are in use, a bit each." };
     /// Connections that the kernel has opened.
     pub const CONNECTIONS: Register = Register { name: "CONNECTIONS", offset: 0xc4, count: None, mode: Mode::Read, mask: 0xff00ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONNECTIONS_SLOTS, CONNECTIONS_USED], doc: "Connections that the kernel has opened." };
+    /// `BUS.read`: Read those that the column `kernel` of the tables names `read` or `write`; else only those that anybody may read.
+    pub const BUS_READ: Field = Field { name: "read", low: 0, width: 1, doc: "Read those that the column `kernel` of the tables names `read` or `write`; else only those that anybody may read." };
+    /// `BUS.write`: Write those that it names `write`.
+    pub const BUS_WRITE: Field = Field { name: "write", low: 1, width: 1, doc: "Write those that it names `write`." };
+    /// Registers of the device that the kernel may access; in use from the next access on. In a socket without a port to them it is 0, and a write is answered with SLVERR.
+    pub const BUS: Register = Register { name: "BUS", offset: 0xc8, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[BUS_READ, BUS_WRITE], doc: "Registers of the device that the kernel may access; in use from the next access on. In a socket without a port to them it is 0, and a write is answered with SLVERR." };
     /// Datagrams taken for the kernel.
     pub const DATAGRAMS_RECEIVED: Register = Register { name: "DATAGRAMS_RECEIVED", offset: 0xd0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Datagrams taken for the kernel." };
     /// Received, but there was no room, or the kernel was decoupled.

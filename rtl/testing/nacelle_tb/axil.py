@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AXI4-Lite ports in the tests of this folder: a monitor of the rules, and a slave that stops anywhere for any time."""
+"""AXI4-Lite ports in tests: a monitor of the rules, and a slave that stops anywhere for any time."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import cocotb
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.streams import wait_cycles
+
+from .streams import wait_cycles
 
 OKAY, SLVERR, DECERR = 0, 2, 3
 CHANNELS = {
@@ -19,10 +20,12 @@ CHANNELS = {
 
 
 class Monitor:
-    """Holds a port to IHI 0022 A3.2.1: what is VALID stays, unchanged, until it is taken; and counts what is taken."""
+    """Holds a port to IHI 0022 A3.2.1: what is VALID stays, unchanged, until it is taken; and counts what is taken. Not while one
+    of `resets` is high."""
 
-    def __init__(self, dut: SimHandleBase, name: str) -> None:
+    def __init__(self, dut: SimHandleBase, name: str, resets: Sequence[str] = ("rst",)) -> None:
         self.dut = dut
+        self.resets = [getattr(dut, reset) for reset in resets]
         self.name = name
         self.taken = dict.fromkeys(CHANNELS, 0)
         cocotb.start_soon(self._watch())
@@ -34,7 +37,7 @@ class Monitor:
         waiting: dict[str, tuple[int, ...]] = {}
         while True:
             await RisingEdge(self.dut.clk)
-            if int(self.dut.rst.value):
+            if any(int(reset.value) for reset in self.resets):
                 waiting.clear()
                 continue
             for channel, (valid, ready, payload) in CHANNELS.items():
