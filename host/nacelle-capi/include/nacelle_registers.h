@@ -617,7 +617,7 @@
 #define NACELLE_SENSORS_NOW 0x014u /* r: Time since reset in units of 65536 cycles, modulo 2^24. */
 #define NACELLE_SENSORS_KIND 0x040u /* r: What sensor s measures, and the unit of which its value has thousandths: 1 temperature, degree Celsius; 2 voltage, volt; 3 current, ampere; 4 power, watt; 5 fan, turns a minute. 0 behind the last sensor. */
 #define NACELLE_SENSORS_KIND_WORDS 16u
-#define NACELLE_SENSORS_VALUE 0x080u /* r: Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE[s] does not have `known`. */
+#define NACELLE_SENSORS_VALUE 0x080u /* r: Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE of s does not have `known`. */
 #define NACELLE_SENSORS_VALUE_WORDS 16u
 #define NACELLE_SENSORS_STATE 0x0c0u /* r: What is to be thought of the value of sensor s. */
 #define NACELLE_SENSORS_STATE_WORDS 16u

@@ -1396,8 +1396,8 @@ pub mod sensors {
     pub const NOW: Register = Register { name: "NOW", offset: 0x14, count: None, mode: Mode::Read, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Time since reset in units of 65536 cycles, modulo 2^24." };
     /// What sensor s measures, and the unit of which its value has thousandths: 1 temperature, degree Celsius; 2 voltage, volt; 3 current, ampere; 4 power, watt; 5 fan, turns a minute. 0 behind the last sensor.
     pub const KIND: Register = Register { name: "KIND", offset: 0x40, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What sensor s measures, and the unit of which its value has thousandths: 1 temperature, degree Celsius; 2 voltage, volt; 3 current, ampere; 4 power, watt; 5 fan, turns a minute. 0 behind the last sensor." };
-    /// Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE[s] does not have `known`.
-    pub const VALUE: Register = Register { name: "VALUE", offset: 0x80, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE[s] does not have `known`." };
+    /// Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE of s does not have `known`.
+    pub const VALUE: Register = Register { name: "VALUE", offset: 0x80, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Value of sensor s in thousandths of its unit, a two's complement number. It says nothing if STATE of s does not have `known`." };
     /// `STATE.came`: NOW when the value came.
     pub const STATE_CAME: Field = Field { name: "came", low: 0, width: 24, doc: "NOW when the value came." };
     /// `STATE.known`: There is a value: one has come, was not taken back, and another one has come since each time within 2^32 cycles.
