@@ -105,10 +105,11 @@ def test_a_kernel_reads_what_anybody_reads_and_what_its_socket_permits(may_read:
 
 def test_no_permission_gives_a_kernel_secrets_or_what_confines_it() -> None:
     """Not from the descriptions. It writes settings of congestion control, and nothing else at all: no page of a socket, of
-    admission, of images, of management. It reads no trace, log or image, and of management and admission only what they are."""
+    admission, of images, of management. Of management, admission, log, trace, images and sensors it
+    reads only what they are."""
     written = set().union(*(for_kernels(page, True) for page in range(0x100)))
     assert written == set(range(address("RP_ENABLE"), address("MIN_TIME_BETWEEN_CNPS") + 4, 4))
-    for name in ("management", "admission", "event_log", "trace", "images"):
+    for name in ("management", "admission", "event_log", "trace", "images", "sensors"):
         base = blocks()[name]["base"]
         assert for_kernels(base >> 12, False) == {base, base + 4, base + 8}
     device = for_kernels(0, False)
