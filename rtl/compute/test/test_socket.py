@@ -122,7 +122,7 @@ async def registers_say_what_it_is(dut) -> None:
     ctrl = bench.ctrl
     # The contract, written down here once more. The kernel has no block of its own.
     assert await ctrl.read(0x00) == (int.from_bytes(b"SOCK", "big"), OKAY)
-    assert await ctrl.read(0x04) == (1 << 16 | 3, OKAY)
+    assert await ctrl.read(0x04) == (1 << 16 | 4, OKAY)
     assert await ctrl.read(0x08) == (NEXT_BLOCK, OKAY)
     assert await ctrl.read(0x0C) == (2, OKAY)
     name = b"".join([(await ctrl.read(0x10 + 4 * i))[0].to_bytes(4, "little") for i in range(4)])
