@@ -155,7 +155,7 @@ def test_an_image_that_came_by_the_network_is_activated(device: SimDevice) -> No
     assert socket.activate_by(net, FIRST, image.digest) == "OK"
     assert socket.active == FIRST and store.read("SLOT") >> 9 == 1
     net.step(6000)
-    assert net.read(peer, *where) == description(DEVICE, [0, 1, 0, 0, 0])
+    assert net.read(peer, *where) == description(DEVICE, [int(number == 1) for number in range(len(DEVICE.sockets))])
     assert net.call(peer, INCREMENT) == 0 and net.call(peer, MATMUL) == UNKNOWN
     # It is in use: nothing else comes into its place.
     assert store.command(BEGIN, 0) == "IN_USE"
