@@ -12,12 +12,12 @@ import active
 import checks
 from guest import Guest, GuestError
 from outcome import Outcome
-from wire import ROOT, Wire
+from wire import ROOT, Wire, WireError
 
 STEP = "ipv6"
 LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_test.so"  # the standard device has no IPv6
 OWN, THEIRS = ipaddress.IPv6Address("2001:db8:77::1"), ipaddress.IPv6Address("2001:db8:77::2")
-TENTATIVE_FOR = 10  # seconds, at most, of duplicate address detection
+TENTATIVE_FOR = 30  # seconds, at most, of duplicate address detection
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,17 @@ def link_local(mac: bytes) -> ipaddress.IPv6Address:
 
 
 def own_address(wire: Wire, name: str) -> ipaddress.IPv6Address:
-    """The link-local address of a device."""
-    words = [int(wire.run("config", "get", name, register).stdout.split()[-1], 0) for register in ("MAC_HI", "MAC_LO")]
+    """The link-local address of a device, as soon as it is in use. Raises WireError if it is not."""
+
+    def register(name_of_it: str) -> int:
+        return int(wire.run("config", "get", name, name_of_it).stdout.split()[-1], 0)
+
+    end = time.monotonic() + TENTATIVE_FOR
+    while not register("device.IPV6_STATE.has_local"):
+        if time.monotonic() > end:
+            raise WireError(f"{name} has no link-local address")
+        time.sleep(0.2)
+    words = [register(word) for word in ("MAC_HI", "MAC_LO")]
     return link_local(words[0].to_bytes(2, "big") + words[1].to_bytes(4, "big"))
 
 
