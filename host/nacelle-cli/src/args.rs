@@ -15,7 +15,7 @@ use clap_complete::Shell;
 use nacelle::FunctionCode;
 use nacelle_device::MemoryFaults;
 use nacelle_link::{Impairments, InterfaceName, WireDir};
-use nacelle_manage::{AddressMode, Digest, map};
+use nacelle_manage::{AddressMode, Digest, Ipv6Mode, map};
 use nacelle_wire::MacAddr;
 use nacelle_wire::admission::Token;
 
@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
-    Ipv6From, parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
+    parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
     parse_line_rate, parse_mac, parse_network, parse_number, parse_percent, parse_seconds, parse_token_file,
     parse_word,
 };
@@ -196,7 +196,7 @@ pub(crate) struct DeviceArgs {
     pub(crate) address: Option<AddressFrom>,
     /// The simulated RTL's IPv6 addresses: "link-local"; "router", that and one of a router's prefix; or ADDRESS, that and this one [default: none]
     #[arg(long, value_name = "WHICH", value_parser = parse_ipv6, conflicts_with = "soft")]
-    pub(crate) ipv6: Option<Ipv6From>,
+    pub(crate) ipv6: Option<Ipv6Mode>,
     /// Let the simulated RTL's time pass so many times as fast while it is idle: leases end so much earlier [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "soft", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) idle_speed: Option<u32>,

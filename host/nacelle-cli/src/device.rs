@@ -17,7 +17,7 @@ use nacelle_link::{
     DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, Tap, UdpLink,
     VirtualWire, WireDir, XdpLink, bridge, withdraw_shm,
 };
-use nacelle_manage::{AddressMode, Ipv6Mode};
+use nacelle_manage::AddressMode;
 
 use crate::args::{Cli, DeviceArgs, WireArgs};
 use crate::dns_sd::Announced;
@@ -125,7 +125,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     let engine = RtlEngine::new(&library, &config)?
         .with_bounds(bounds)
         .with_address_mode(args.address.map(AddressMode::from).unwrap_or_default())
-        .with_ipv6(args.ipv6.map(Ipv6Mode::from).unwrap_or_default())
+        .with_ipv6(args.ipv6.unwrap_or_default())
         .with_idle_speed(args.idle_speed.unwrap_or(1))
         .with_image_key(args.image_key.as_deref().map(image_key).transpose()?);
     serve(cli, args, &place, engine)

@@ -18,35 +18,15 @@ pub(super) fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
 }
 
 /// Which IPv6 addresses a device is to have.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Ipv6From {
-    /// The link-local one.
-    LinkLocal,
-    /// That, and one of a router's prefix.
-    Router,
-    /// The link-local one and this.
-    Static(Ipv6Addr),
-}
-
-impl From<Ipv6From> for Ipv6Mode {
-    fn from(from: Ipv6From) -> Self {
-        match from {
-            Ipv6From::LinkLocal => Self::LinkLocal,
-            Ipv6From::Router => Self::Router,
-            Ipv6From::Static(address) => Self::Static(address),
-        }
-    }
-}
-
-pub(super) fn parse_ipv6(text: &str) -> Result<Ipv6From, String> {
+pub(super) fn parse_ipv6(text: &str) -> Result<Ipv6Mode, String> {
     let wrong = || format!("{text:?} is not \"link-local\", \"router\" or a global unicast address, as 2001:db8::2");
     match text {
-        "link-local" => Ok(Ipv6From::LinkLocal),
-        "router" => Ok(Ipv6From::Router),
+        "link-local" => Ok(Ipv6Mode::LinkLocal),
+        "router" => Ok(Ipv6Mode::Router),
         _ => {
             let address: Ipv6Addr = text.parse().map_err(|_| wrong())?;
             let unusable = address.is_multicast() || address.is_unicast_link_local() || address.to_bits() >> 64 == 0;
-            if unusable { Err(wrong()) } else { Ok(Ipv6From::Static(address)) }
+            if unusable { Err(wrong()) } else { Ok(Ipv6Mode::Static(address)) }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nacelle_link::WireDir;
 use nacelle_manage::histograms::{Histograms, Times};
-use nacelle_manage::map::{Block, Chain, ChainError, Found, histograms, sensors, socket};
+use nacelle_manage::map::{Chain, ChainError, Found, histograms, sensors, socket};
 use nacelle_manage::sensors::{Sensor, Sensors};
 use nacelle_manage::{
     Control, Descriptor, Error, KernelSocket, MemoryRegion, QueuePair, QueuePairCounters, Registers, Stats, discover,
@@ -138,23 +138,19 @@ fn blocks(control: &mut Control) -> Result<Vec<Found>, Error> {
     })
 }
 
-fn is_a(found: &Found, block: &Block) -> bool {
-    found.block.is_some_and(|known| known.kind == block.kind)
-}
-
 fn board(control: &mut Control, blocks: &[Found]) -> Result<Vec<Sensor>, Error> {
-    let Some(found) = blocks.iter().find(|found| is_a(found, &sensors::BLOCK)) else { return Ok(Vec::new()) };
+    let Some(found) = blocks.iter().find(|found| found.is_a(&sensors::BLOCK)) else { return Ok(Vec::new()) };
     Sensors::at(control, found.address)?.read(control)
 }
 
 fn times(control: &mut Control, blocks: &[Found]) -> Result<Option<(Histograms, Times)>, Error> {
-    let Some(found) = blocks.iter().find(|found| is_a(found, &histograms::BLOCK)) else { return Ok(None) };
+    let Some(found) = blocks.iter().find(|found| found.is_a(&histograms::BLOCK)) else { return Ok(None) };
     let histograms = Histograms::at(control, found.address)?;
     Ok(Some((histograms, histograms.read(control)?)))
 }
 
 fn sockets(control: &mut Control, blocks: &[Found]) -> Result<Vec<Socket>, Error> {
-    let sockets = blocks.iter().filter(|found| is_a(found, &socket::BLOCK));
+    let sockets = blocks.iter().filter(|found| found.is_a(&socket::BLOCK));
     let registers = [socket::STATUS, socket::JOBS, socket::TIMEOUTS];
     let addresses: Vec<u32> = sockets.flat_map(|found| registers.map(|register| register.at(found.address))).collect();
     let words = control.read_all(&addresses)?;

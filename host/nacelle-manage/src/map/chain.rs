@@ -22,6 +22,14 @@ pub struct Found {
     pub block: Option<&'static Block>,
 }
 
+impl Found {
+    /// Whether it is a block of this type, of a version that is known.
+    #[must_use]
+    pub fn is_a(&self, block: &Block) -> bool {
+        self.block.is_some_and(|known| known.kind == block.kind)
+    }
+}
+
 /// Why the chain of a device could not be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError<E> {
@@ -73,7 +81,7 @@ impl<'a, R: Registers> Chain<'a, R> {
     pub fn first(self, block: &Block) -> Result<Option<Found>, R::Error> {
         for found in self {
             match found {
-                Ok(found) if found.block.is_some_and(|known| known.kind == block.kind) => return Ok(Some(found)),
+                Ok(found) if found.is_a(block) => return Ok(Some(found)),
                 Ok(_) => {}
                 Err(ChainError::Access { error, .. }) => return Err(error),
                 Err(_) => return Ok(None),
