@@ -29,9 +29,8 @@ module control_plane
     parameter int unsigned     BUSES = 2,
     parameter int unsigned     LOG_SOURCES = 2,
     parameter bit              LOG = 1'b1,            // there is an event log; else event_no_log
-    parameter bit              TRACE = 1'b1,          // there is a trace of frames
     parameter bit              STORE = 1'b0,          // there is a store of images
-    parameter bit              HISTOGRAMS = 1'b1,     // there are histograms of calls
+    parameter logic [7:0]      AFTER_LOG = TRACE_PAGE, // page of the block after the event log
     parameter bit              IPV6 = 1'b1,           // the device can have IPv6 addresses
     parameter int unsigned     SENSORS = 0,           // of the board; 0: it has none
     parameter logic [MAX_SENSORS-1:0][127:0] SENSOR_NAMES = '0,
@@ -252,13 +251,11 @@ module control_plane
       item: '{kind: reached != '0 ? LOG_ENABLED : LOG_DISABLED, a: reached != '0 ? reached : reached_q, b: '0}
   };
 
-  localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : STORE ? IMAGES_PAGE : SENSORS != 0 ? SENSORS_PAGE : SOCKET_PAGE;
-  localparam logic [31:0] AFTER_LOG = {12'd0, TRACE ? TRACE_PAGE : AFTER_TRACE, 12'd0};
   if (LOG) begin : g_log
     event_log #(
         .SOURCES (LOG_SOURCES + 2),
         .TICKS_HZ(CLOCK_HZ),
-        .NEXT    (AFTER_LOG)
+        .NEXT    ({12'd0, AFTER_LOG, 12'd0})
     ) events_logged (
         .clk,
         .rst,
@@ -268,7 +265,7 @@ module control_plane
         .idle(log_idle)
     );
   end else begin : g_no_log
-    event_no_log #(.NEXT(AFTER_LOG)) nothing_logged (.clk, .rst, .bus(slave[EVENT_LOG]), .idle(log_idle));
+    event_no_log #(.NEXT({12'd0, AFTER_LOG, 12'd0})) nothing_logged (.clk, .rst, .bus(slave[EVENT_LOG]), .idle(log_idle));
     logic unused_ok;
     assign unused_ok = &{1'b0, now, counted, to_log, switched};
   end

@@ -36,6 +36,7 @@ module nacelle_shell
   import cci_map_pkg::IMAGES_PAGE;
   import images_pkg::*;
   import cci_map_pkg::HISTOGRAMS_PAGE;
+  import cci_map_pkg::TRACE_PAGE;
   import cci_map_pkg::SENSORS_PAGE;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
@@ -126,6 +127,12 @@ module nacelle_shell
   localparam int unsigned LOG_SOURCES = LOG_ADDRESSES + 1;
   log_event_t [LOG_SOURCES-1:0] to_log;
 
+  // Blocks of registers that a device can do without: the page of what follows each in the chain.
+  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : AFTER_IMAGES;
+  localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : AFTER_HISTOGRAMS;
+  localparam logic [7:0] AFTER_LOG = TRACE_ROWS != 0 ? TRACE_PAGE : AFTER_TRACE;
+
   axil_wires outside (.in(bus), .out(register_bus[0]));
 
   control_plane #(
@@ -137,9 +144,8 @@ module nacelle_shell
       .BUSES     (BUSES),
       .LOG_SOURCES(LOG_SOURCES),
       .LOG       (EVENT_LOG),
-      .TRACE     (TRACE_ROWS != 0),
       .STORE     (IMAGE_SLOTS != 0),
-      .HISTOGRAMS(HISTOGRAMS),
+      .AFTER_LOG (AFTER_LOG),
       .IPV6      (IPV6),
       .SENSORS   (SENSORS),
       .SENSOR_NAMES(SENSOR_NAMES),
@@ -233,9 +239,6 @@ module nacelle_shell
       .idle(admission_idle)
   );
 
-  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : SOCKET_PAGE;
-  localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : AFTER_IMAGES;
-
   // ---- trace of frames: it sees what the MAC sees, also before the device is enabled ----
 
   logic trace_idle;
@@ -259,7 +262,7 @@ module nacelle_shell
         .ROWS    (TRACE_ROWS),
         .FRAMES  (TRACE_FRAMES),
         .TICKS_HZ(CLOCK_HZ),
-        .NEXT    ({12'd0, HISTOGRAMS ? HISTOGRAMS_PAGE : AFTER_HISTOGRAMS, 12'd0})
+        .NEXT    ({12'd0, AFTER_TRACE, 12'd0})
     ) trace (
         .clk,
         .rst,
