@@ -45,7 +45,7 @@ RESULTS = WORK / "results.json"
 NOTES = RTL / "mutants.toml"
 PAGE = ROOT / "docs" / "explanation" / "mutation.md"
 sys.path.insert(0, str(RTL / "testing"))
-from nacelle_tb.bench import compile_bench  # noqa: E402
+from nacelle_tb.bench import compile_bench, write_new  # noqa: E402
 
 # What an operator becomes.
 SWAPS = {
@@ -243,12 +243,6 @@ extern "C" svBit mutation_note(int number, svBit differs) {
 """
 
 
-def write(path: Path, text: str) -> None:
-    """Only if it is something new: nothing need be compiled again otherwise."""
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
-
-
 @dataclass
 class Mutant:
     """A change of a file, and what became of it."""
@@ -409,7 +403,7 @@ def build(bench: dict[str, Any], overlay: Path) -> tuple[Path, str]:
     folder = overlay / "cocotb" / bench["module"] / hashlib.sha256(named.encode()).hexdigest()[:12]
     folder.mkdir(parents=True, exist_ok=True)
     wrapper = folder / f"tb_{bench['module']}.sv"
-    write(wrapper, bench["wrapper"])
+    write_new(wrapper, bench["wrapper"])
     with (folder / "build.log").open("w") as log:
         saved = os.dup(1), os.dup(2)
         sys.stdout.flush()
@@ -444,12 +438,12 @@ def write_overlay(overlay: Path, mutants: list[Mutant]) -> None:
     overlay.mkdir(parents=True, exist_ok=True)
     for file in {mutant.file for mutant in mutants}:
         mine = [(mutant.number, mutant.site) for mutant in mutants if mutant.file == file]
-        write(overlay / file.name, changed_source(file.read_text(), mine))
+        write_new(overlay / file.name, changed_source(file.read_text(), mine))
     for path in overlay.glob("*.sv"):
         if path.name not in {mutant.file.name for mutant in mutants} | {"mutation_pkg.sv"}:
             path.unlink()
-    write(overlay / "mutation_pkg.sv", PACKAGE)
-    write(overlay / "mutation.cpp", NATIVE)
+    write_new(overlay / "mutation_pkg.sv", PACKAGE)
+    write_new(overlay / "mutation.cpp", NATIVE)
 
 
 def baseline(server: Server, overlay: Path, folder: Path, longest: int) -> list[Test]:
