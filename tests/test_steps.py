@@ -160,3 +160,60 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     assert outcome.passed == ["fuzz::tests::texts", "host::overflows", "host::nacelle/src/call.rs - Call (line 12) - compile"]
     assert outcome.failed == ["host::calls_of_every_size"]
     assert outcome.skipped == ["host::too_long"]
+
+
+def test_few_that_failed_are_tried_again(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In real time alone. What fails again has failed, and the output says of each why it failed before."""
+    monkeypatch.setattr(runner, "BUILD", tmp_path / "build")
+    mark = tmp_path / "mark"
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n"
+        "def test_right(): pass\n"
+        "def test_at_the_second_try():\n"
+        f"    mark = Path({str(mark)!r})\n"
+        "    there = mark.exists()\n"
+        "    mark.touch()\n"
+        "    assert there, 'too late'\n"
+        "def test_wrong(): assert False, 'never'\n"
+    )
+    options = (str(tmp_path), f"--rootdir={tmp_path}", "-o", f"cache_dir={tmp_path / 'cache'}")
+    outcome = runner.pytest("tried-steps", *options, real_time=True)(runner.Lane())
+    assert set(outcome.passed) == {"test_it::test_right", "test_it::test_at_the_second_try"}
+    assert outcome.failed == ["test_it::test_wrong"] and "never" in outcome.reasons["test_it::test_wrong"]
+    assert "tried again: test_it::test_at_the_second_try: AssertionError: too late" in capfd.readouterr().out
+    mark.unlink()
+    assert len(runner.pytest("tried-steps", *options)(runner.Lane()).failed) == 2
+
+
+def test_many_that_failed_are_not_tried_again(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """That is no matter of a busy machine."""
+    monkeypatch.setattr(runner, "BUILD", tmp_path / "build")
+    count = tmp_path / "count"
+    lines = [
+        f"def test_{number}():\n    open({str(count)!r}, 'a').write('x')\n    assert False\n" for number in range(runner.FEW + 1)
+    ]
+    (tmp_path / "test_it.py").write_text("".join(lines))
+    options = (str(tmp_path), f"--rootdir={tmp_path}", "-o", f"cache_dir={tmp_path / 'cache'}")
+    outcome = runner.pytest("tried-steps", *options, real_time=True)(runner.Lane())
+    assert len(outcome.failed) == runner.FEW + 1 == len(count.read_text())
+
+
+def test_a_rule_that_failed_is_tried_again_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import conformance
+
+    tries: list[list[str]] = []
+
+    def tried(device: str, rules: list[str]) -> list[dict[str, str]]:
+        tries.append(rules)
+        return [{"rule": rule, "outcome": "ok" if rule == "b" else "fail", "detail": "again"} for rule in rules]
+
+    monkeypatch.setattr(conformance, "tried", tried)
+    verdicts = [
+        {"rule": rule, "outcome": outcome, "detail": "first"} for rule, outcome in (("a", "ok"), ("b", "fail"), ("c", "fail"))
+    ]
+    conformance.confirm("soft", verdicts)
+    assert tries == [["b"], ["c"]] and [verdict["outcome"] for verdict in verdicts] == ["ok", "ok", "fail"]
+    assert "b is tried again: first" in capsys.readouterr().out
