@@ -120,7 +120,7 @@ conformance: setup-test sim host  ## judge the simulated and the software device
 
 interop: setup-interop sim-fast  ## hold the devices against Linux' soft-RoCE in QEMU (INTEROP_ARGS=--quick for a part)
 	@cd host && $(CARGO) build --release -p nacelle-cli -p nacelle-capi -p nacelle-conformance -p nacelle-interop
-	@$(PYTHON) sim/build.py --device test --data-w 64
+	@$(PYTHON) sim/build.py --device ipv6
 	@$(PYTHON) interop/run.py $(INTEROP_ARGS)
 
 mutate: setup-test  ## see whether the tests notice small changes of the RTL (MUTATE_ARGS='--count 4 rtl/memory' for a part)

@@ -15,7 +15,7 @@ from outcome import Outcome
 from wire import ROOT, Wire, WireError
 
 STEP = "ipv6"
-LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_test.so"  # the standard device has no IPv6
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_512_ipv6.so"  # the standard device has no IPv6
 OWN, THEIRS = ipaddress.IPv6Address("2001:db8:77::1"), ipaddress.IPv6Address("2001:db8:77::2")
 TENTATIVE_FOR = 30  # seconds, at most, of duplicate address detection
 
