@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds Nacelle against Linux' soft-RoCE in QEMU guests, and writes what works to docs/reference/interoperability.md.
 
-    python interop/run.py            everything: some fifteen minutes
+    python interop/run.py            everything: some 40 minutes
     python interop/run.py --quick    a part of it in less than three minutes, without writing the page
     python interop/run.py --only tools    some steps, by their names; the page keeps what it says of the others
 
