@@ -264,19 +264,26 @@ def coverage() -> Path | None:
     return Path(os.environ["NACELLE_COVERAGE"]) if "NACELLE_COVERAGE" in os.environ else None
 
 
-def precompiled(build: Path, options: Sequence[str]) -> Path:
-    """Verilator's header, precompiled: reading it takes longer than compiling most models, and every bench reads it. Made once for
-    benches with these options, with those in the makefile of the bench in `build`."""
+def precompiled(build: Path, options: Sequence[str], environment: Mapping[str, str]) -> Path:
+    """Verilator's headers, precompiled: reading them takes longer than compiling most models, and every bench reads them. The
+    objects of Verilator's runtime lie beside them, and are put into `build`. Made once for benches with these options, with those
+    in the makefile of the bench in `build`."""
     key = hashlib.sha256("\n".join([*options, str(bool(coverage())), sys.prefix]).encode()).hexdigest()[:12]
     header = ROOT / "build" / "precompiled" / key / "bench.h"
     header.parent.mkdir(parents=True, exist_ok=True)
     with (header.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not header.exists():
-            header.write_text("#ifndef NACELLE_BENCH_H\n#define NACELLE_BENCH_H\n#include <verilated.h>\n#endif\n")
+            lines = [f"#include <{name}.h>" for name in ("verilated", "verilated_dpi", "verilated_vpi")]
+            header.write_text("\n".join(["#ifndef NACELLE_BENCH_H", "#define NACELLE_BENCH_H", *lines, "#endif", ""]))
         rules = Path(__file__).with_name("precompiled.mk")
-        make = ["make", "-s", "-C", str(build), "-f", str(rules), f"HEADER={header}", *options, f"{header}.gch"]
-        subprocess.run(make, check=True)
+        make = ["make", "-s", "-C", str(build), "-f", str(rules), f"HEADER={header}", *options, "runtime"]
+        subprocess.run(make, env=environment, check=True)
+    newest = (build / "Vtop.mk").stat().st_mtime
+    for made in header.parent.glob("*.o"):
+        own = build / made.name
+        if not own.exists() or own.stat().st_mtime < newest:  # make would compile it
+            shutil.copy(made, own)
     return header
 
 
@@ -291,13 +298,15 @@ def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: 
 
     Only what the wrapper has can be seen from outside: what must stay visible, the constants of packages too, costs time in the
     compiler and in each cycle.
-    The model is one C++ file, since parsing Verilator's headers takes longer than compiling most models.
+    The model and cocotb's main program are one C++ file, since parsing Verilator's headers takes longer than compiling most models.
     """
     tools = str(Path(sys.executable).parent)
     if tools not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = tools + os.pathsep + os.environ["PATH"]
     visible = build / "visible.vlt"
     write_new(visible, f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
+    program = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    write_new(build / "program.cpp", f'#include "{program}"\n')
     libraries = cocotb_tools.config.libs_dir
     search = [path for path in [*module_dirs(), GENERATED] if path.exists()]
     verilator = [
@@ -307,14 +316,15 @@ def compile_bench(top: str, wrapper_file: Path, sources: Sequence[Path], build: 
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
         *(["--trace-fst", "--trace-structs"] if waves else []),
         *(["--coverage-line", "--coverage-toggle"] if coverage() else []), *[arg for path in search for arg in ("-y", path)],
-        cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp", visible, *packages(), *sources, wrapper_file,
+        visible, *packages(), *sources, wrapper_file,
         *([changed / "mutation.cpp"] if (changed := overlay()) else []),
     ]  # fmt: skip
     subprocess.run([str(argument) for argument in verilator], cwd=build, check=True)
     options = [f"VM_TRACE={int(waves)}"]
-    header = precompiled(build, options)
-    # ccache needs this for precompiled headers.
-    environment = {**os.environ, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+    # ccache needs the first for precompiled headers; by the second the compiler says what a file includes: it is not read before.
+    environment = {**os.environ, "CCACHE_SLOPPINESS": "pch_defines,time_macros", "CCACHE_DEPEND": "1"}
+    environment["VM_SUPPORT_FAST"] = "program"  # to which the makefile adds
+    header = precompiled(build, options, environment)
     # From some number of files on Verilator compiles them one by one, with a precompiled header of its own: only one can be used.
     one = "VM_PARALLEL_BUILDS=0"
     make = ["make", "-C", str(build), "-f", "Vtop.mk", *options, one, f"USER_CPPFLAGS=-include {header}"]
@@ -401,7 +411,8 @@ def run(
             seed=seed,
             waves=waves,
             # Verilator puts values at the right time itself: so does cocotb not need to, and the clock costs no Python.
-            extra_env={"COCOTB_TRUST_INERTIAL_WRITES": "1", **(env or {})},
+            # Of pytest it takes the messages of assertions, and no plugin.
+            extra_env={"COCOTB_TRUST_INERTIAL_WRITES": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(env or {})},
             results_xml=str(results),
         )
     except SystemExit:  # how the runner says that a test failed
