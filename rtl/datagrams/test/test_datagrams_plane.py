@@ -19,6 +19,7 @@ from nacelle_tb.bench import Plain, Several, Sink, Source, run
 from nacelle_tb.record import FRAME_RX, mapped, number, record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.widths import at_width
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -553,5 +554,8 @@ def test_datagrams_plane(width: int) -> None:
             "counter": Plain("output", f"logic [{32 * SOCKETS - 1}:0]"),
             "idle": Plain("output", "logic"),
         },
-        env={"WIDTH": str(width)},
+        env={
+            "WIDTH": str(width),
+            **at_width(width, "gets_what|without_a_gap|how_late|as_scapy|take_turns|so_many_bytes|half_datagram"),
+        },
     )

@@ -10,6 +10,7 @@ from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, run
 from nacelle_tb.ecc import WORD, EccMemory
 from nacelle_tb.memory import DECERR, OKAY, SLVERR, AxiDriver
 from nacelle_tb.streams import start, wait_cycles
+from nacelle_tb.widths import at_width
 
 SIZE = 1 << 14
 BITS = 72
@@ -245,5 +246,6 @@ def test_axi_ecc(width: int) -> None:
         ports={
             "in": AxiSlave(width), "out": AxiMaster(width // 8 * 9, id_width=5), "corrected": Plain("output", "logic"),
         },
+        env=at_width(width, "lines=12|flip|error|unaligned|costs"),
         random_state=True,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from nacelle_tb.bench import Plain, Source, run
 from nacelle_tb.record import FRAME_RX, headers, says
 from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
-from nacelle_tb.widths import WIDTHS
+from nacelle_tb.widths import WIDTHS, at_width
 
 EVENTS = "packet_pkg::packet_events_t"
 LOCAL = "packet_pkg::local_addr_t"
@@ -552,5 +552,5 @@ def test_packet_rx(width: int) -> None:
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),
         },
-        env={"WIDTH": str(width)},
+        env={"WIDTH": str(width), **at_width(width, "good|reason_to_drop$|random|no_drop|latency|stopped|without_room|come_whole")},
     )

@@ -14,7 +14,7 @@ from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Several, Sink, run
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
-from nacelle_tb.widths import WIDTHS
+from nacelle_tb.widths import WIDTHS, at_width
 
 FRAME = "packet_pkg::frame_tx_t"
 VLAN, PRIORITIES = "link_pkg::vlan_settings_t", "link_pkg::priorities_t"
@@ -308,5 +308,5 @@ def test_packet_tx(width: int) -> None:
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),
         },
-        env={"WIDTH": str(width)},
+        env={"WIDTH": str(width), **at_width(width, "as_asked|every_end|any_length|no_bubble|latency|marked_bad")},
     )

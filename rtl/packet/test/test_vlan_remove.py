@@ -16,7 +16,7 @@ from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, run
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
-from nacelle_tb.widths import WIDTHS
+from nacelle_tb.widths import WIDTHS, at_width
 
 SETTINGS, TAG = "link_pkg::vlan_settings_t", "frame_pkg::vlan_t"
 WIDTH = int(os.environ.get("WIDTH", "512"))
@@ -165,5 +165,5 @@ def test_vlan_remove(width: int) -> None:
             "tag": Plain("output", TAG),
             "idle": Plain("output", "logic"),
         },
-        env={"WIDTH": str(width)},
+        env={"WIDTH": str(width), **at_width(width, "untagged=0|switched|nothing_waits|every_length")},
     )

@@ -18,11 +18,12 @@ from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Plain, Port, Several, Sink, Source, run
 from nacelle_tb.family import is_ipv6
-from nacelle_tb.long import LONG, some
+from nacelle_tb.long import some
 from nacelle_tb.record import mapped
 from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
+from nacelle_tb.widths import at_width
 
 CNP_DSCP = 41
 WINDOW = constant("packet_pkg::HDR_BYTES")
@@ -502,6 +503,6 @@ def builds() -> list[tuple[dict[str, Any], dict[str, Port]]]:
 
 @pytest.mark.parametrize(("params", "ports"), builds(), ids=["64 bits", "512 bits"])
 def test_roce_tx(params: dict[str, Any], ports: dict[str, Port]) -> None:
-    everything = LONG or params["QPS"] == 256  # the narrow one takes long, and differs in beats alone
-    chosen = "." if everything else "everything_at_once.*seed=1|throughput|so_much_waits|latency"
-    run("roce_tx", __file__, params=params, ports=ports, env={"QPS": str(params["QPS"]), "COCOTB_TEST_FILTER": chosen})
+    # The narrow one takes long, and differs in beats alone.
+    chosen = at_width(params["DATA_W"], "everything_at_once.*seed=1|throughput|so_much_waits|latency", everything_at=512)
+    run("roce_tx", __file__, params=params, ports=ports, env={"QPS": str(params["QPS"]), **chosen})

@@ -14,6 +14,12 @@ LONG = os.environ.get("NACELLE_LONG") == "1"
 UNIT = os.environ.get("NACELLE_UNIT") == "1"
 
 
+def only(names: str) -> str:
+    """For COCOTB_TEST_FILTER, where a build is one of several of a unit: the tests whose names match, or all of them in a long
+    test."""
+    return "." if LONG else names
+
+
 def some(values: Sequence[T], count: int = 1) -> list[T]:
     """All values in a long test, the first of them for one unit, else the first `count`."""
     return list(values if LONG else values[: 1 if UNIT else count])

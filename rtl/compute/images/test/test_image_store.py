@@ -14,7 +14,7 @@ from nacelle_tb.image import BEGIN, ERRORS, FORGET, HEAD_BYTES, UPLOAD, VERIFY, 
 from nacelle_tb.memory import DECERR, AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.widths import WIDTHS
+from nacelle_tb.widths import WIDTHS, at_width
 
 SLOTS, MAX_SLOTS, SLOT_BYTES, SOCKETS = 2, 4, 4096, 3
 TAKES = 0b110  # socket 0 has one image
@@ -323,4 +323,4 @@ def test_image_store(data_w: int) -> None:
         "SLOTS": SLOTS, "SLOT_BYTES": SLOT_BYTES, "SOCKETS": SOCKETS, "TAKES": TAKES, "BUILD": Type(f"64'h{BUILD:x}"),
         "BASE": BASE, "DATA_W": data_w,
     }  # fmt: skip
-    run("image_store", __file__, params=params, ports=ports)
+    run("image_store", __file__, params=params, ports=ports, env=at_width(data_w, "what_is_right|memory_that_fails"))

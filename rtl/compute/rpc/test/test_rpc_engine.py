@@ -7,7 +7,7 @@ from itertools import pairwise
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import LONG, some
+from nacelle_tb.long import LONG, only, some
 from nacelle_tb.svtypes import struct
 from rpc_world import (
     CONN,
@@ -1151,7 +1151,7 @@ async def latency(dut) -> None:
 # With contexts the connections that have none work as without.
 BUILDS = {
     (512, 8, 4): ".",
-    (512, 8, 1): "." if LONG else "golden|malformed|calls_queue|closed_at|many_callers|latency",
+    (512, 8, 1): only("golden|malformed|calls_queue|closed_at|many_callers|latency"),
     (64, 8, 1): "golden|memory_fails|latency|clear",
     (64, 8, 2): "golden|latency",
     (128, 128, 1): "golden|malformed|calls_queue|closings",
