@@ -108,7 +108,7 @@ def test_eight_clients_at_once(wire: Wire, loss: int) -> None:
 
 def test_a_client_that_vanishes_frees_what_it_held(wire: Wire) -> None:
     """Killed in mid-transfer, again and again, more often than a caller has connections; the device serves the next one."""
-    connections = 8
+    connections = 3
     wire.device("--name", "small", "--caller-connections", str(connections))
     # Silence is noticed soon: a register of the device.
     wire.control("small", "registers", accesses=[{"write": {"address": KEEPALIVE_MS, "value": 500}}])

@@ -9,11 +9,13 @@ import shlex
 import shutil
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 from c_tree import EXAMPLES, Tree
 from conftest import NACELLE, Wire
+from nacelle_tb.long import LONG
 
 # What the program prints.
 IN_C = {
@@ -67,10 +69,16 @@ def test_example_in_c_and_fortran(wire: Wire, c_tree: Tree, tmp_path: Path, exam
 
 @pytest.mark.parametrize("example", IN_RUST)
 def test_example_in_rust(wire: Wire, tmp_path: Path, example: str) -> None:
-    # The profile of the programs that the tests run: another would be built from the ground up.
-    run = f"cargo run -q --manifest-path {EXAMPLES / example}/Cargo.toml"
     text = (EXAMPLES / example / "README.md").read_text()
-    text = text.replace("cargo run --release", f"{run} --release" if NACELLE.parent.name == "release" else run)
+    assert "    cargo run --release -- " in text
+    if "NACELLE_PROGRAMS" in os.environ and not LONG:
+        # It was built with everything else. Alone it has other features of what it depends on, and all is compiled again.
+        manifest = tomllib.loads((EXAMPLES / example / "Cargo.toml").read_text())
+        text = text.replace("cargo run --release --", str(NACELLE.parent / manifest["bin"][0]["name"]))
+    else:
+        # The profile of the programs that the tests run: another would be built from the ground up.
+        run = f"cargo run -q --manifest-path {EXAMPLES / example}/Cargo.toml"
+        text = text.replace("cargo run --release", f"{run} --release" if NACELLE.parent.name == "release" else run)
     (folder := tmp_path / example).mkdir()
     (folder / "README.md").write_text(text)
     environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
