@@ -155,10 +155,13 @@ impl ConfigSpace {
         self.registers.reset(&self.description);
     }
 
-    /// Memory space on, as a bus driver has it before a program gets the function.
-    pub fn enable_memory_space(&mut self) {
+    /// In D0 and with memory space on, as a bus driver has a function before a program gets it; tells what that changed.
+    pub fn enable(&mut self, event: impl FnMut(ConfigEvent)) {
+        let before = self.settings();
+        self.registers.set_power_bits(layout::D0);
         let command = self.registers.word(COMMAND) | layout::MEMORY_SPACE;
         self.registers.set_word(COMMAND, command);
+        changes(before, self.settings(), event);
     }
 
     /// MSI-X on or off, as a bus driver does it that has set the vectors up.
@@ -243,7 +246,7 @@ impl ConfigSpace {
 }
 
 /// The events of a change.
-fn changes(before: Settings, after: Settings, event: &mut impl FnMut(ConfigEvent)) {
+fn changes(before: Settings, after: Settings, mut event: impl FnMut(ConfigEvent)) {
     let mut told = |changed: bool, what: ConfigEvent| {
         if changed {
             event(what);
