@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod device;
+mod slot;
 mod texts;
 
 pub use device::device;
+pub use slot::slot;
 pub use texts::texts;
 
 use nacelle_roce::{
@@ -539,6 +541,11 @@ mod tests {
     #[test]
     fn texts_hold() {
         drive("texts", &texts::samples(), 20_000, texts);
+    }
+
+    #[test]
+    fn slot_holds() {
+        drive("slot", &slot::samples(), 10_000, slot);
     }
 
     #[test]
