@@ -294,12 +294,19 @@ fn backing(file: OwnedFd, offset: u64, size: u64, access: Access) -> Result<Back
     }
 }
 
+/// File systems whose files are not taken: what reads or writes one of FUSE waits for another program, perhaps for ever, and huge pages
+/// cannot be written by pwrite(2).
+const REFUSED: [i64; 2] = [0x6573_5546, 0x9584_58f6];
+
 /// Whether a file that is not mapped can be read and written at any place, and so, as far as its descriptor says.
 fn usable(file: &OwnedFd, access: Access) -> io::Result<()> {
     use rustix::fs::{FileType, OFlags};
     let kind = FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
     if kind != FileType::RegularFile {
         return Err(Errno::INVAL.into());
+    }
+    if REFUSED.contains(&(rustix::fs::fstatfs(file)?.f_type as i64)) {
+        return Err(Errno::OPNOTSUPP.into());
     }
     let mode = rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE;
     let denied = (access.write && mode == OFlags::RDONLY) || (access.read && mode == OFlags::WRONLY);

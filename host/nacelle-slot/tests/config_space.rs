@@ -184,7 +184,7 @@ fn errors_are_cleared_by_writing_one_and_outlive_a_reset() {
 }
 
 #[test]
-fn nothing_outside_is_accessed() {
+fn nothing_outside_the_space_is_accessed() {
     let mut space = space();
     for (offset, len) in [(4096, 1), (4093, 4), (u64::MAX, 1), (u64::MAX, 2), (0, 4097), (1 << 32, 4)] {
         assert!(space.read(offset, &mut vec![0; len]).is_err(), "{offset} {len}");

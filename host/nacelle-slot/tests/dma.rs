@@ -153,6 +153,11 @@ fn files_that_cannot_be_used_are_refused() {
     let read_only = File::open(file.path()).unwrap();
     let error = map(read_only.into(), 0, 0x1000, Access::BOTH).unwrap_err();
     assert_eq!(error.errno().raw_os_error(), 13);
+    let flags = rustix::fs::MemfdFlags::HUGETLB | rustix::fs::MemfdFlags::ALLOW_SEALING;
+    let huge_pages = rustix::fs::memfd_create("huge", flags).unwrap();
+    rustix::fs::fcntl_add_seals(&huge_pages, rustix::fs::SealFlags::SHRINK).unwrap();
+    let error = map(huge_pages, 0, 0x20_0000, Access::BOTH).unwrap_err();
+    assert_eq!(error.errno().raw_os_error(), 95);
     assert!(table.is_empty());
     // A sealed one of huge size costs no memory.
     let huge = rustix_memfd(1 << 40);
