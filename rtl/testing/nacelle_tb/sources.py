@@ -20,6 +20,7 @@ _PACKAGES = [
     "stream/time_pkg.sv",
     "control/event_log_pkg.sv",
     "memory/memory_pkg.sv",
+    "pcie/pcie_pkg.sv",
     "memory/ecc_pkg.sv",
     "packet/packet_pkg.sv",
     "telemetry/trace_pkg.sv",

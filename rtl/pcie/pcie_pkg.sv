@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types of the PCIe plane (docs/reference/pcie-plane.md): the transaction layer of PCI Express (Base Specification 4.0, chapter 2) without
+// anything of a vendor's hard block. A TLP is a `tlp_header_t` on a stream, and beside it, if it has data, a packet of a payload stream.
+package pcie_pkg;
+  import memory_pkg::*;
+
+  // Bit 0 says that a payload belongs to the header: see tlp_has_data.
+  typedef enum logic [2:0] {
+    TLP_MEM_READ        = 3'b000,   // MRd
+    TLP_MEM_WRITE       = 3'b001,   // MWr
+    TLP_COMPLETION      = 3'b010,   // Cpl
+    TLP_COMPLETION_DATA = 3'b011,   // CplD
+    TLP_OTHER           = 3'b100,   // any other non-posted request without data (I/O read, locked read, configuration)
+    TLP_OTHER_DATA      = 3'b101,   // and with data (I/O write, AtomicOp, configuration)
+    TLP_MESSAGE         = 3'b110,   // Msg
+    TLP_MESSAGE_DATA    = 3'b111    // MsgD
+  } tlp_kind_e;
+
+  function automatic logic tlp_has_data(tlp_kind_e kind);
+    return kind[0];
+  endfunction
+
+  function automatic logic tlp_is_completion(tlp_kind_e kind);
+    return kind inside {TLP_COMPLETION, TLP_COMPLETION_DATA};
+  endfunction
+
+  function automatic logic tlp_is_posted(tlp_kind_e kind);
+    return kind inside {TLP_MEM_WRITE, TLP_MESSAGE, TLP_MESSAGE_DATA};
+  endfunction
+
+  // Completion status (table 2-34).
+  typedef enum logic [2:0] {
+    CPL_SUCCESS     = 3'd0,   // SC
+    CPL_UNSUPPORTED = 3'd1,   // UR
+    CPL_RETRY       = 3'd2,   // CRS
+    CPL_ABORT       = 3'd4    // CA
+  } cpl_status_e;
+
+  typedef struct packed {
+    logic [7:0] bus;
+    logic [4:0] device;
+    logic [2:0] func;
+  } pcie_id_t;
+
+  typedef logic [9:0]  tlp_tag_t;
+  typedef logic [10:0] tlp_dwords_t;   // 0 to 1024
+  typedef logic [12:0] tlp_bytes_t;    // 0 to 4096
+
+  // Fields that a kind does not have are 0 where a TLP is sent and of any value where it is received.
+  typedef struct packed {
+    tlp_kind_e   kind;
+    // of requests
+    logic [2:0]  bar;            // received: the base address register that was hit, 0 to 5; 7: none. Sent: 0
+    logic [7:0]  func;           // received: the function that is asked. Sent: 0
+    addr_t       addr;           // byte address on the bus, a multiple of 4
+    logic [3:0]  last_be;        // byte enables of the last dword, 0 if there is one only
+    logic [3:0]  first_be;       // byte enables of the first dword, bit 0 for the byte at `addr`
+    // of completions
+    pcie_id_t    completer_id;
+    cpl_status_e status;
+    tlp_bytes_t  byte_count;     // bytes left of the request, those of this completion included: 1 to 4096
+    logic [6:0]  lower_addr;     // of the first byte that is enabled
+    // of all
+    tlp_dwords_t length;         // dwords of the payload, of a read those asked for: 1 to 1024; 0 for a completion or message without data
+    pcie_id_t    requester_id;
+    tlp_tag_t    tag;
+    logic [2:0]  tc;             // traffic class
+    logic [2:0]  attr;           // {ID-based ordering, relaxed ordering, no snoop}
+    logic        poisoned;       // EP: the payload is known to be wrong
+  } tlp_header_t;
+
+  // What configuration space says. May change at any time.
+  typedef struct packed {
+    pcie_id_t   id;              // captured with the last configuration write
+    logic [2:0] mps;             // largest payload: 128 << mps bytes, 0 to 5
+    logic [2:0] mrrs;            // largest read request: 128 << mrrs bytes, 0 to 5
+    logic       rcb_128;         // read completion boundary of the root complex: 64 or 128 bytes
+    logic       extended_tags;   // tags of 8 bits may be used, else of 5 bits
+    logic       memory_space;    // memory requests are answered
+    logic       bus_master;      // requests may be sent
+    logic       msix_enable;
+    logic       msix_mask;       // function mask
+  } pcie_config_t;
+
+  function automatic tlp_bytes_t size_bytes(logic [2:0] encoded);
+    return encoded >= 3'd5 ? 13'd4096 : 13'd128 << encoded;
+  endfunction
+
+  // Flow control for what is sent, of one class: all credits that the other side has granted since the link came up, modulo the width.
+  // The plane counts what it has used.
+  typedef struct packed {
+    logic        headers_endless;
+    logic        data_endless;
+    logic [11:0] headers;
+    logic [15:0] data;           // units of 16 bytes
+  } tlp_credit_t;
+
+  typedef struct packed {
+    tlp_credit_t posted;
+    tlp_credit_t non_posted;
+    tlp_credit_t completion;
+  } tlp_credits_t;
+
+  // Credits of data that a payload takes.
+  function automatic logic [8:0] data_credits(tlp_dwords_t dwords);
+    return 9'((dwords + 11'd3) >> 2);
+  endfunction
+
+  // Bytes of the first enabled one to the last enabled one of a request, 1 if none is enabled (table 2-38).
+  function automatic tlp_bytes_t be_first(logic [3:0] first_be);   // number of the first enabled byte
+    return first_be[0] ? 13'd0 : first_be[1] ? 13'd1 : first_be[2] ? 13'd2 : first_be[3] ? 13'd3 : 13'd0;
+  endfunction
+
+  function automatic tlp_bytes_t be_behind(logic [3:0] be);        // bytes of a dword behind the last enabled one
+    return be[3] ? 13'd0 : be[2] ? 13'd1 : be[1] ? 13'd2 : be[0] ? 13'd3 : 13'd3;
+  endfunction
+
+  function automatic tlp_bytes_t be_byte_count(tlp_dwords_t dwords, logic [3:0] first_be, logic [3:0] last_be);
+    return (13'(dwords) << 2) - be_first(first_be) - be_behind(dwords == 11'd1 ? first_be : last_be);
+  endfunction
+endpackage
