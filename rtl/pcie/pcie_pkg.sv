@@ -119,4 +119,71 @@ package pcie_pkg;
   function automatic tlp_bytes_t be_byte_count(tlp_dwords_t dwords, logic [3:0] first_be, logic [3:0] last_be);
     return (13'(dwords) << 2) - be_first(first_be) - be_behind(dwords == 11'd1 ? first_be : last_be);
   endfunction
+
+  // ---- the completer ----
+  localparam int unsigned BARS = 6;
+  typedef memory_range_t [BARS-1:0] bar_map_t;   // per BAR: its size (0: there is none) and where its addresses begin in the device
+
+  // Where a request that is answered goes.
+  typedef enum logic [1:0] {
+    PLACE_REGISTERS = 2'd0,
+    PLACE_MEMORY    = 2'd1,
+    PLACE_NOWHERE   = 2'd2    // it is refused: UR
+  } place_e;
+
+  // A request with its address in the device.
+  typedef struct packed {
+    place_e      place;
+    logic [2:0]  bar;
+    addr_t       addr;
+    tlp_dwords_t dwords;
+    logic [3:0]  first_be;
+    logic [3:0]  last_be;
+    pcie_id_t    requester_id;
+    tlp_tag_t    tag;
+    logic [2:0]  tc;
+    logic [2:0]  attr;
+  } host_request_t;
+
+  // The part of a read that one completion answers.
+  typedef struct packed {
+    place_e      place;
+    logic        first;        // of its request
+    logic        none;         // no byte is enabled: a read that only waits for the writes before it
+    addr_t       addr;
+    tlp_dwords_t dwords;
+    tlp_bytes_t  byte_count;
+    logic [6:0]  lower_addr;
+    pcie_id_t    requester_id;
+    tlp_tag_t    tag;
+    logic [2:0]  tc;
+    logic [2:0]  attr;
+  } read_piece_t;
+
+  function automatic tlp_header_t completion_of(read_piece_t piece, pcie_id_t completer_id, cpl_status_e status);
+    tlp_header_t header;
+    header              = '0;
+    header.kind         = status == CPL_SUCCESS ? TLP_COMPLETION_DATA : TLP_COMPLETION;
+    header.completer_id = completer_id;
+    header.status       = status;
+    header.byte_count   = piece.byte_count;
+    header.lower_addr   = piece.lower_addr;
+    header.length       = status == CPL_SUCCESS ? piece.dwords : '0;
+    header.requester_id = piece.requester_id;
+    header.tag          = piece.tag;
+    header.tc           = piece.tc;
+    header.attr         = piece.attr;
+    return header;
+  endfunction
+
+  typedef struct packed {
+    logic reads;              // answered, or begun to be
+    logic writes;
+    logic refused_reads;      // and other non-posted requests: UR
+    logic refused_writes;     // for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped
+    logic poisoned_writes;    // dropped
+    logic messages;           // dropped
+    logic read_errors;        // an access in the device failed: CA
+    logic write_errors;       // likewise, of a write: nobody is told
+  } completer_events_t;
 endpackage

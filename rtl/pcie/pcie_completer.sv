@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Answers the requests of the host: BAR 0 is the device's registers (AXI4-Lite, a dword an access), the other BARs are memory (AXI4).
+// Order (Base Specification 2.4.1): writes take effect in the order in which they came, also over several BARs; a read begins when all writes before it are done.
+// Reads are answered in order for each of registers and memory. Up to READS non-posted requests wait without being in the way of writes: the receiver must advertise no more
+// non-posted header credits. What is not answered is refused: UR for a non-posted request, else it is dropped and counted.
+//
+// Latency: rx_header of a read to AR 5 cycles; last beat of a write to AW 7. One beat a cycle each way, a write a cycle, a read every 2 cycles.
+module pcie_completer
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned AXIL_ADDR_W = 20,
+    parameter int unsigned ID_W = 4,
+    parameter bar_map_t BAR_MAP = '0,
+    parameter int unsigned LARGEST = 512,    // bytes of a completion's payload, if the largest payload allows more
+    parameter int unsigned READS = 64,       // power of two
+    parameter int unsigned WRITES = 32       // power of two
+) (
+    input  logic              clk,
+    input  logic              rst,
+    input  pcie_config_t      settings,
+    input  logic              refuse,        // every request
+    stream_if.sink            rx_header,     // tlp_header_t, of requests
+    axis_if.sink              rx_data,
+    stream_if.source          tx_header,     // tlp_header_t, of completions
+    axis_if.source            tx_data,
+    axil_if.master            registers,
+    axi_if.master             memory,
+    output completer_events_t events,
+    output logic              idle           // no request inside
+);
+  // ---- what comes in ----
+  localparam int unsigned WRITE = 0;
+  localparam int unsigned READ = 1;      // and other non-posted requests
+  localparam int unsigned DROP = 2;
+
+  tlp_header_t   header;
+  host_request_t request;
+  logic          write, refused, steer_empty;
+  logic [1:0]    way;
+  stream_if #(.T(tlp_header_t)) way_header[3] ();
+  axis_if #(.DATA_W(DATA_W)) way_data[3] ();
+
+  assign header = rx_header.data;
+  pcie_request_check #(.BAR_MAP(BAR_MAP)) check (
+      .memory_space(settings.memory_space && !refuse), .header, .request, .write, .refused
+  );
+  assign way = write ? 2'(WRITE) : tlp_is_posted(header.kind) || tlp_is_completion(header.kind) ? 2'(DROP) : 2'(READ);
+  tlp_steer #(.DATA_W(DATA_W), .N(3)) steer (
+      .clk, .rst, .in_header(rx_header), .in_data(rx_data), .select(way), .out_header(way_header), .out_data(way_data), .empty(steer_empty)
+  );
+
+  // Data of what is refused goes nowhere.
+  assign way_header[DROP].ready = 1'b1;
+  assign way_data[DROP].tready  = 1'b1;
+  assign way_data[READ].tready  = 1'b1;
+
+  // ---- writes ----
+  localparam int unsigned COUNT_W = $clog2(WRITES) + 1;
+  stream_if #(.T(host_request_t)) write_in ();
+  stream_if #(.T(host_request_t)) write_out[2] ();
+  axis_if #(.DATA_W(DATA_W)) write_data[2] ();
+  logic [1:0]         written, write_errors;
+  logic               damaged, ended;
+  logic [COUNT_W-1:0] inside_;
+
+  assign write_in.valid              = way_header[WRITE].valid;
+  assign write_in.data               = request;
+  assign way_header[WRITE].ready = write_in.ready;
+  pcie_host_writes #(.DATA_W(DATA_W), .WRITES(WRITES)) writes (
+      .clk, .rst, .request(write_in), .data(way_data[WRITE]), .out_request(write_out), .out_data(write_data), .done(written),
+      .dropped(damaged), .ended, .inside_
+  );
+
+  // ---- reads, each behind the writes before it ----
+  stream_if #(.T(host_request_t)) read_in ();
+  stream_if #(.T(host_request_t)) read ();
+  stream_if #(.T(host_request_t)) read_now ();
+  stream_if #(.T(read_piece_t)) piece ();
+  stream_if #(.T(read_piece_t)) pieces[3] ();
+  logic no_reads;
+
+  assign read_in.valid              = way_header[READ].valid;
+  assign read_in.data               = request;
+  assign way_header[READ].ready = read_in.ready;
+  stream_fifo #(.T(host_request_t), .DEPTH(READS), .BLOCK_RAM(1'b0)) reads (.clk, .rst, .in(read_in), .out(read), .empty(no_reads));
+  tlp_behind #(.T(host_request_t), .COUNT_W(COUNT_W)) behind (.clk, .rst, .in(read), .inside_, .gone(ended), .out(read_now));
+  pcie_completion_split #(.LARGEST(LARGEST)) split (.clk, .rst, .mps(settings.mps), .request(read_now), .piece);
+
+  read_piece_t piece_now;
+  assign piece_now = piece.data;
+  stream_demux #(.T(read_piece_t), .N(3)) places (.in(piece), .select(piece_now.place), .out(pieces));
+
+  // ---- the places, by their numbers ----
+  localparam int unsigned REGISTERS = 32'(PLACE_REGISTERS);
+  localparam int unsigned MEMORY = 32'(PLACE_MEMORY);
+  localparam int unsigned NOWHERE = 32'(PLACE_NOWHERE);
+  stream_if #(.T(tlp_header_t)) answer[3] ();
+  axis_if #(.DATA_W(DATA_W)) answer_data[3] ();
+  logic [1:0] read_errors, place_idle;
+
+  pcie_host_registers #(.DATA_W(DATA_W), .AXIL_ADDR_W(AXIL_ADDR_W)) host_registers (
+      .clk, .rst, .id(settings.id), .request(write_out[REGISTERS]), .data(write_data[REGISTERS]), .written(written[REGISTERS]),
+      .write_error(write_errors[REGISTERS]), .piece(pieces[REGISTERS]), .header(answer[REGISTERS]),
+      .payload(answer_data[REGISTERS]), .read_error(read_errors[REGISTERS]), .registers,
+      .reads_idle(place_idle[REGISTERS])
+  );
+  pcie_host_memory #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) host_memory (
+      .clk, .rst, .id(settings.id), .request(write_out[MEMORY]), .data(write_data[MEMORY]), .written(written[MEMORY]),
+      .write_error(write_errors[MEMORY]), .piece(pieces[MEMORY]), .header(answer[MEMORY]),
+      .payload(answer_data[MEMORY]), .read_error(read_errors[MEMORY]), .memory,
+      .reads_idle(place_idle[MEMORY])
+  );
+  assign answer[NOWHERE].valid       = pieces[NOWHERE].valid;
+  assign answer[NOWHERE].data        = completion_of(pieces[NOWHERE].data, settings.id, CPL_UNSUPPORTED);
+  assign pieces[NOWHERE].ready       = answer[NOWHERE].ready;
+  assign answer_data[NOWHERE].tvalid = 1'b0;
+  assign answer_data[NOWHERE].tdata  = '0;
+  assign answer_data[NOWHERE].tkeep  = '0;
+  assign answer_data[NOWHERE].tlast  = 1'b0;
+  assign answer_data[NOWHERE].tuser  = 1'b0;
+
+  logic none_leave;
+  tlp_arbiter #(.DATA_W(DATA_W), .N(3)) merge (
+      .clk, .rst, .in_header(answer), .in_data(answer_data), .may('1), .out_header(tx_header), .out_data(tx_data), .empty(none_leave)
+  );
+
+  // ---- events; what is inside ----
+  wire take = rx_header.valid && rx_header.ready;
+  wire memory_write = header.kind == TLP_MEM_WRITE;
+  always_ff @(posedge clk) begin
+    events.reads           <= read_now.valid && read_now.ready;
+    events.writes          <= take && write;
+    events.refused_reads   <= take && way == 2'(READ) && refused;
+    events.refused_writes  <= take && memory_write && refused;
+    events.poisoned_writes <= (take && memory_write && !refused && header.poisoned) || damaged;
+    events.messages        <= take && way == 2'(DROP) && !memory_write;
+    events.read_errors     <= |read_errors;
+    events.write_errors    <= |write_errors;
+    if (rst) events <= '0;
+  end
+
+  assign idle = !rx_header.valid && steer_empty && inside_ == '0 && no_reads && !piece.valid && (&place_idle) && none_leave;
+endmodule

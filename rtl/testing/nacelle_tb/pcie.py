@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A slot for the PCIe plane in tests: the root complex of cocotbext-pcie, and between it and the module a device whose configuration
+space is Python and whose transaction layer is the module under test.
+
+`Rules` holds what the module sends to the Base Specification as it goes: that root complex checks next to nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import deque
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import cocotb
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import Event, RisingEdge, ValueChange
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from cocotbext.pcie.core import Device, Endpoint, RootComplex, Switch
+    from cocotbext.pcie.core.caps import MsixCapability
+    from cocotbext.pcie.core.port import SimPort
+    from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpAttr, TlpTc, TlpType
+    from cocotbext.pcie.core.utils import PcieId
+
+from .streams import AxisSink, AxisSource, StreamSink, StreamSource
+from .svtypes import constant, struct
+
+HEADER = "pcie_pkg::tlp_header_t"
+KINDS = ("MEM_READ", "MEM_WRITE", "COMPLETION", "COMPLETION_DATA", "OTHER", "OTHER_DATA", "MESSAGE", "MESSAGE_DATA")
+KIND = SimpleNamespace(**{name: constant(f"pcie_pkg::TLP_{name}") for name in KINDS})
+NO_BAR = 7
+READS = {TlpType.MEM_READ, TlpType.MEM_READ_64}
+WRITES = {TlpType.MEM_WRITE, TlpType.MEM_WRITE_64}
+COMPLETIONS = {TlpType.CPL: KIND.COMPLETION, TlpType.CPL_DATA: KIND.COMPLETION_DATA}
+POSTED, NON_POSTED, COMPLETION = "posted", "non_posted", "completion"
+
+logging.getLogger("cocotb.pcie").setLevel(logging.ERROR)
+
+
+def kind_of(tlp: Tlp) -> int:
+    """The kind of header that a TLP has."""
+    if tlp.fmt_type in READS:
+        return int(KIND.MEM_READ)
+    if tlp.fmt_type in WRITES:
+        return int(KIND.MEM_WRITE)
+    if tlp.fmt_type in COMPLETIONS:
+        return int(COMPLETIONS[tlp.fmt_type])
+    if tlp.fmt_type.name.startswith("MSG"):
+        return int(KIND.MESSAGE_DATA if tlp.has_data() else KIND.MESSAGE)
+    return int(KIND.OTHER_DATA if tlp.has_data() else KIND.OTHER)
+
+
+def class_of(tlp: Tlp) -> str:
+    """Its class of flow control."""
+    return POSTED if tlp.is_posted() else COMPLETION if tlp.is_completion() else NON_POSTED
+
+
+def first_enabled(enables: int) -> int:
+    """The number of the first enabled byte, 0 if there is none."""
+    return (enables & -enables).bit_length() - 1 if enables else 0
+
+
+def byte_count(length: int, first_be: int, last_be: int) -> int:
+    """Bytes from the first to the last enabled one (table 2-38)."""
+    end = first_be if length == 1 else last_be
+    return 4 * length - first_enabled(first_be) - (4 - end.bit_length() if end else 3)
+
+
+class Rules:
+    """What a function must keep, by the requests that it has sent and got."""
+
+    def __init__(self, function: Endpoint) -> None:
+        self.function = function
+        self.sent: dict[int, SimpleNamespace] = {}  # own reads, by tag
+        self.asked: dict[tuple[int, int], SimpleNamespace] = {}  # the host's, by requester and tag
+        self.sizes: dict[str, list[int]] = {"read": [], "write": [], "completion": []}
+        self.most_reads = 0
+
+    @property
+    def mps(self) -> int:
+        return 128 << int(self.function.pcie_cap.max_payload_size)
+
+    @property
+    def mrrs(self) -> int:
+        return 128 << int(self.function.pcie_cap.max_read_request_size)
+
+    def to_device(self, tlp: Tlp) -> None:
+        """A TLP that the module gets."""
+        if tlp.fmt_type in COMPLETIONS:
+            read = self.sent.get(tlp.tag)
+            if read is None or tlp.requester_id != self.function.pcie_id:
+                return
+            read.left -= 4 * tlp.length - (tlp.lower_address & 3)
+            if tlp.status != CplStatus.SC or read.left <= 0:
+                del self.sent[tlp.tag]
+        elif not tlp.is_posted():
+            memory = tlp.fmt_type in READS
+            left = byte_count(tlp.length, tlp.first_be, tlp.last_be) if memory else 4
+            at = tlp.address + first_enabled(tlp.first_be) if memory else 0
+            key = int(tlp.requester_id), tlp.tag
+            assert key not in self.asked, f"the host uses tag {tlp.tag} twice"
+            self.asked[key] = SimpleNamespace(left=left, at=at, memory=memory)
+
+    def from_device(self, tlp: Tlp, settings: Mapping[str, int]) -> None:
+        """A TLP that the module sends."""
+        if tlp.fmt_type in COMPLETIONS:
+            self._completion(tlp)
+            return
+        assert settings["bus_master"], f"sent while bus mastering is off: {tlp!r}"
+        assert tlp.requester_id == self.function.pcie_id, f"another's requester ID: {tlp!r}"
+        assert tlp.address % 4 == 0 and 1 <= tlp.length <= 1024
+        assert tlp.address % 4096 + 4 * tlp.length <= 4096, f"crosses 4 KiB: {tlp!r}"
+        first, last = tlp.first_be, tlp.last_be
+        if tlp.length == 1:
+            assert last == 0, f"last BE of one dword: {tlp!r}"
+        else:
+            assert first and last, f"no byte of the first or last dword: {tlp!r}"
+            if tlp.length > 2 or tlp.address % 8:
+                assert first in (0xF, 0xE, 0xC, 0x8) and last in (0xF, 0x7, 0x3, 0x1), f"byte enables with holes: {tlp!r}"
+        if tlp.fmt_type in WRITES:
+            assert 4 * tlp.length <= self.mps, f"over the largest payload of {self.mps}: {tlp!r}"
+            self.sizes["write"].append(4 * tlp.length)
+        else:
+            assert tlp.fmt_type in READS, f"a request that it has no reason to send: {tlp!r}"
+            assert 4 * tlp.length <= self.mrrs, f"over the largest read of {self.mrrs}: {tlp!r}"
+            assert tlp.tag not in self.sent, f"tag {tlp.tag} is in use"
+            assert tlp.tag < (256 if settings["extended_tags"] else 32), f"tag {tlp.tag} is not allowed"
+            self.sent[tlp.tag] = SimpleNamespace(left=byte_count(tlp.length, first, last))
+            self.most_reads = max(self.most_reads, len(self.sent))
+            self.sizes["read"].append(4 * tlp.length)
+
+    def _completion(self, tlp: Tlp) -> None:
+        assert tlp.completer_id == self.function.pcie_id, f"another's completer ID: {tlp!r}"
+        key = int(tlp.requester_id), tlp.tag
+        assert key in self.asked, f"a completion for nothing: {tlp!r}"
+        request = self.asked[key]
+        assert tlp.byte_count == request.left, f"byte count is not {request.left}: {tlp!r}"
+        assert tlp.lower_address == request.at % 128, f"lower address is not {request.at % 128}: {tlp!r}"
+        if tlp.status != CplStatus.SC:
+            assert not tlp.has_data()
+            del self.asked[key]
+            return
+        assert tlp.fmt_type == TlpType.CPL_DATA and request.memory
+        assert 4 * tlp.length <= self.mps, f"over the largest payload of {self.mps}: {tlp!r}"
+        bytes_ = 4 * tlp.length - request.at % 4
+        if bytes_ >= request.left:
+            assert bytes_ - request.left < 4, f"more than was asked: {tlp!r}"
+            del self.asked[key]
+        else:
+            request.left -= bytes_
+            request.at += bytes_
+            assert request.at % 128 == 0, f"does not end at the read completion boundary: {tlp!r}"
+        self.sizes["completion"].append(4 * tlp.length)
+
+
+class _Function(Endpoint):
+    """The configuration space."""
+
+    def __init__(self, vectors: int, msix_at: tuple[int, int]) -> None:
+        super().__init__()
+        self.vendor_id, self.device_id = 0x1172, 0x0001
+        self.pcie_cap.max_payload_size_supported = 5
+        self.pcie_cap.extended_tag_supported = True
+        self.pcie_cap.function_level_reset_capability = True
+        self.msix_cap = MsixCapability()
+        if vectors:
+            self.msix_cap.msix_table_size = vectors - 1
+            self.msix_cap.msix_table_offset, self.msix_cap.msix_pba_offset = msix_at
+            self.register_capability(self.msix_cap)
+
+
+class _Board(Device):
+    """The device in the slot: configuration requests are answered here, all others are the module's."""
+
+    def __init__(self, slot: Slot) -> None:
+        super().__init__()
+        self.slot = slot
+
+    async def upstream_recv(self, tlp: Tlp) -> None:
+        if tlp.fmt_type in {TlpType.CFG_READ_0, TlpType.CFG_WRITE_0, TlpType.CFG_READ_1, TlpType.CFG_WRITE_1}:
+            await super().upstream_recv(tlp)
+            self.slot.configured()
+        else:
+            self.slot.arrived(tlp)
+
+
+class Slot:
+    """The module under test in a slot.
+
+    Ports of the module, as far as it has them: rx_header, rx_data, tx_header, tx_data, settings, credits, flr_request, flr_done.
+    `bars`: sizes by number; all but BAR 0 have 64 bits. `switch`: there is one between the root complex and the device.
+    `credits`: what is granted of each class at the beginning, (headers, units of data); without end of the others.
+    """
+
+    def __init__(
+        self,
+        dut: SimHandleBase,
+        bars: Mapping[int, int],
+        *,
+        switch: bool = False,
+        stall: float = 0.0,
+        mps: int = 256,
+        vectors: int = 0,
+        msix_at: tuple[int, int] = (0, 0),
+        credits: Mapping[str, tuple[int, int]] | None = None,
+        sends: bool = True,
+    ) -> None:
+        self.dut = dut
+        self.rx_header = StreamSource(dut, "rx_header", HEADER, stall, noise=True)
+        self.rx_data = AxisSource(dut, "rx_data", stall, noise=True)
+        self.stall = stall
+        self.function = _Function(vectors, msix_at)
+        self.device = _Board(self)
+        self.device.append_function(self.function)
+        for number, size in bars.items():
+            self.function.configure_bar(number, size, ext=number > 0, prefetch=number > 0)
+        self.rules = Rules(self.function)
+        self.rc = RootComplex()
+        self.rc.max_payload_size = (mps // 128).bit_length() - 1
+        self.rc.tag_count = 32
+        if switch:
+            self.switch = Switch()
+            self.rc.make_port().connect(self.switch)
+            self.switch.make_port().connect(self.device)
+        else:
+            self.rc.make_port().connect(self.device)
+        self.settings: dict[str, int] = {"id": 0}
+        self.host: Any = None
+        self.damage: set[int] = set()  # numbers of TLPs with data to the module whose data comes damaged
+        self.sent: list[Tlp] = []  # what the module has sent
+        self._with_data = 0
+        self._arrived: deque[Tlp] = deque()
+        self._work = Event()
+        self.hold = False  # nothing is given to the module
+        self.used = {name: [0, 0] for name in (POSTED, NON_POSTED, COMPLETION)}  # headers and units of data
+        self.granted = {name: list(values) for name, values in (credits or {}).items()}
+        if hasattr(dut, "flr_request"):
+            dut.flr_request.value = 0
+        self.configured()
+        self._show_credits()
+        cocotb.start_soon(self._to_module())
+        self.tx_header = StreamSink(dut, "tx_header", HEADER, stall) if sends else None
+        self.tx_data = AxisSink(dut, "tx_data", stall) if sends else None
+        if sends:
+            cocotb.start_soon(self._from_module())
+
+    # ---- configuration ----
+
+    def configured(self) -> None:
+        """Shows the module its settings."""
+        cap = self.function.pcie_cap
+        self.settings = {
+            "id": int(self.function.pcie_id),
+            "mps": int(cap.max_payload_size),
+            "mrrs": int(cap.max_read_request_size),
+            "rcb_128": int(cap.read_completion_boundary),
+            "extended_tags": int(cap.extended_tag_field_enable),
+            "memory_space": int(self.function.memory_space_enable),
+            "bus_master": int(self.function.bus_master_enable),
+            "msix_enable": int(self.function.msix_cap.msix_enable),
+            "msix_mask": int(self.function.msix_cap.msix_function_mask),
+        }
+        if hasattr(self.dut, "settings"):
+            self.dut.settings.value = struct("pcie_pkg::pcie_config_t").pack({**self.settings, "id": self._id()})
+
+    def _id(self) -> dict[str, int]:
+        own = self.function.pcie_id
+        return {"bus": own.bus, "device": own.device, "func": own.function}
+
+    async def enumerate(self, master: bool = True) -> Any:
+        """Lets the host find the device and switch it on; the host's view of it."""
+        await self.device.upstream_port.fc_state[0].initialized.wait()
+        await self.rc.enumerate()
+        self.host = self.rc.find_device(self.function.pcie_id)
+        await self.host.enable_device()
+        if master:
+            await self.host.set_master()
+        return self.host
+
+    # ---- credits ----
+
+    def grant(self, **credits: tuple[int, int]) -> None:
+        """Grants more headers and units of data of these classes."""
+        for name, (headers, data) in credits.items():
+            self.granted[name][0] += headers
+            self.granted[name][1] += data
+        self._show_credits()
+
+    def _show_credits(self) -> None:
+        if not hasattr(self.dut, "credits"):
+            return
+        endless = {"headers_endless": 1, "data_endless": 1}
+        value: dict[str, Any] = dict.fromkeys((POSTED, NON_POSTED, COMPLETION), endless)
+        for name, granted in self.granted.items():
+            used = self.used[name]
+            value[name] = {"headers": granted[0] & 0xFFF, "data": granted[1] & 0xFFFF}
+            assert used[0] <= granted[0] and used[1] <= granted[1], f"{name}: {used} credits used of {granted}"
+        self.dut.credits.value = struct("pcie_pkg::tlp_credits_t").pack(value)
+
+    # ---- from the host ----
+
+    def arrived(self, tlp: Tlp) -> None:
+        """A TLP for the module."""
+        self._arrived.append(tlp)
+        self._work.set()
+
+    def give(self, tlp: Tlp, bar: int | None = None) -> None:
+        """Gives the module a TLP that the root complex would not send."""
+        tlp.give_bar = bar
+        self.arrived(tlp)
+
+    async def _to_module(self) -> None:
+        while True:
+            while not self._arrived or self.hold:
+                self._work.clear()
+                await self._work.wait()
+            tlp = self._arrived.popleft()
+            self.rules.to_device(tlp)
+            self._present(tlp)
+            while len(self.rx_header._queue) > 4 or len(self.rx_data._queue) > 8:
+                await RisingEdge(self.dut.clk)
+            tlp.release_fc()
+
+    def release(self) -> None:
+        """Ends `hold`."""
+        self.hold = False
+        self._work.set()
+
+    def _present(self, tlp: Tlp) -> None:
+        kind = kind_of(tlp)
+        fields: dict[str, Any] = {
+            "kind": kind, "length": tlp.length, "requester_id": int(tlp.requester_id), "tag": tlp.tag, "tc": int(tlp.tc),
+            "attr": int(tlp.attr), "poisoned": int(tlp.ep),
+        }  # fmt: skip
+        if kind in (KIND.COMPLETION, KIND.COMPLETION_DATA):
+            fields |= {
+                "completer_id": int(tlp.completer_id), "status": int(tlp.status), "byte_count": tlp.byte_count,
+                "lower_addr": tlp.lower_address,
+            }  # fmt: skip
+        else:
+            match = None if kind in (KIND.MESSAGE, KIND.MESSAGE_DATA) else self.function.match_bar(tlp.address)
+            bar = getattr(tlp, "give_bar", None)
+            fields |= {"bar": bar if bar is not None else match[0] if match else NO_BAR, "addr": tlp.address}
+            fields |= {"first_be": tlp.first_be, "last_be": tlp.last_be, "func": getattr(tlp, "give_func", 0)}
+        ids = {name: _id_fields(fields[name]) for name in ("requester_id", "completer_id") if name in fields}
+        self.rx_header.send(**{**fields, **ids})
+        if tlp.has_data():
+            self._with_data += 1
+            self.rx_data.send(bytes(tlp.data), bad=self._with_data in self.damage)
+
+    # ---- to the host ----
+
+    async def _from_module(self) -> None:
+        assert self.tx_header and self.tx_data
+        while True:
+            header = await self.tx_header.recv(1 << 40)
+            tlp = Tlp()
+            far = header.addr >> 32 != 0
+            types = {
+                KIND.MEM_READ: TlpType.MEM_READ_64 if far else TlpType.MEM_READ,
+                KIND.MEM_WRITE: TlpType.MEM_WRITE_64 if far else TlpType.MEM_WRITE,
+                KIND.COMPLETION: TlpType.CPL, KIND.COMPLETION_DATA: TlpType.CPL_DATA,
+            }  # fmt: skip
+            tlp.fmt_type = types[header.kind]
+            tlp.requester_id = _pcie_id(header.requester_id)
+            tlp.completer_id = _pcie_id(header.completer_id)
+            tlp.tag, tlp.length, tlp.ep = header.tag, header.length, bool(header.poisoned)
+            tlp.tc, tlp.attr = TlpTc(header.tc), TlpAttr(header.attr)
+            tlp.address, tlp.first_be, tlp.last_be = header.addr, header.first_be, header.last_be
+            tlp.status, tlp.byte_count, tlp.lower_address = CplStatus(header.status), header.byte_count, header.lower_addr
+            if tlp.has_data():
+                tlp.data = bytearray(await self.tx_data.recv(20_000))
+                assert len(tlp.data) == 4 * tlp.length, f"{len(tlp.data)} bytes of payload: {tlp!r}"
+            self.rules.from_device(tlp, self.settings)
+            self.sent.append(tlp)
+            used = self.used[class_of(tlp)]
+            used[0] += 1
+            used[1] += tlp.get_data_credits()
+            self._show_credits()
+            stop = len(self.tx_header.received) > 4
+            self.tx_header.stall = 1.0 if stop else self.stall
+            await self.device.upstream_send(tlp)
+            self.tx_header.stall = self.stall
+
+
+def _id_fields(number: int) -> dict[str, int]:
+    return {"bus": number >> 8, "device": number >> 3 & 31, "func": number & 7}
+
+
+def _pcie_id(fields: Any) -> PcieId:
+    return PcieId(fields.bus, fields.device, fields.func)
+
+
+class Counts:
+    """Counts the pulses of a struct of events, one field each."""
+
+    def __init__(self, dut: SimHandleBase, name: str, type_: str) -> None:
+        self._signal = getattr(dut, name)
+        self._struct = struct(type_)
+        self._clk = dut.clk
+        self.totals: dict[str, int] = dict.fromkeys(self._struct.fields, 0)
+        cocotb.start_soon(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            word = int(self._signal.value)
+            if not word:
+                await ValueChange(self._signal)
+                await RisingEdge(self._clk)
+                continue
+            for field, (offset, _) in self._struct.fields.items():
+                self.totals[field] += word >> offset & 1
+            await RisingEdge(self._clk)
+
+    def __getattr__(self, name: str) -> int:
+        return int(self.totals[name])
