@@ -86,7 +86,7 @@ module pcie_completer
   assign read_in.data               = request;
   assign way_header[READ].ready = read_in.ready;
   stream_fifo #(.T(host_request_t), .DEPTH(READS), .BLOCK_RAM(1'b0)) reads (.clk, .rst, .in(read_in), .out(read), .empty(no_reads));
-  tlp_behind #(.T(host_request_t), .COUNT_W(COUNT_W)) behind (.clk, .rst, .in(read), .inside_, .gone(ended), .out(read_now));
+  tlp_behind #(.T(host_request_t), .COUNT_W(COUNT_W)) behind (.clk, .rst, .in(read), .inside_, .gone({1'b0, ended}), .out(read_now));
   pcie_completion_split #(.LARGEST(LARGEST)) split (.clk, .rst, .mps(settings.mps), .request(read_now), .piece);
 
   read_piece_t piece_now;
@@ -135,7 +135,8 @@ module pcie_completer
     events.writes          <= take && write;
     events.refused_reads   <= take && way == 2'(READ) && refused;
     events.refused_writes  <= take && memory_write && refused;
-    events.poisoned_writes <= (take && memory_write && !refused && header.poisoned) || damaged;
+    events.poisoned_writes <= take && memory_write && !refused && header.poisoned;
+    events.damaged_writes  <= damaged;
     events.messages        <= take && way == 2'(DROP) && !memory_write;
     events.read_errors     <= |read_errors;
     events.write_errors    <= |write_errors;

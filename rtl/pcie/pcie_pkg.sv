@@ -182,8 +182,72 @@ package pcie_pkg;
     logic refused_reads;      // and other non-posted requests: UR
     logic refused_writes;     // for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped
     logic poisoned_writes;    // dropped
+    logic damaged_writes;     // by the block: dropped
     logic messages;           // dropped
     logic read_errors;        // an access in the device failed: CA
     logic write_errors;       // likewise, of a write: nobody is told
   } completer_events_t;
+
+  // ---- the requester ----
+  // What is enabled in a beat of a write: a run of bytes, or one dword with any byte enables. Dwords count from the lowest lane.
+  typedef struct packed {
+    logic       last;          // of its burst
+    logic       empty;         // nothing is enabled
+    logic       bottom;        // a run that begins with the beat's first byte
+    logic       top;           // a run that ends with its last byte
+    logic [3:0] first;         // dword
+    logic [3:0] final_;        // dword
+    logic [3:0] first_be;
+    logic [3:0] final_be;
+    addr_t      addr;          // of the beat
+  } beat_run_t;
+
+  // A write TLP that is stored whole, and what it means for the burst that it is part of.
+  typedef struct packed {
+    logic        none;         // no TLP: the burst has nothing more that is enabled
+    logic        ends;         // the burst, which is answered when this one has left
+    addr_t       addr;
+    tlp_dwords_t dwords;
+    logic [3:0]  first_be;
+    logic [3:0]  last_be;
+  } write_tlp_t;
+
+  // A part of a read burst, for one TLP.
+  typedef struct packed {
+    logic        ends;         // the burst
+    addr_t       addr;
+    tlp_dwords_t dwords;
+  } read_part_t;
+
+  // Why a transfer of the device to host memory has failed.
+  typedef enum logic [2:0] {
+    FAULT_NONE        = 3'd0,
+    FAULT_OFF         = 3'd1,   // not sent: bus mastering is off, or a function-level reset is under way
+    FAULT_UNSUPPORTED = 3'd2,   // UR, or CRS
+    FAULT_ABORT       = 3'd3,   // CA
+    FAULT_POISONED    = 3'd4,   // the completion's data is wrong
+    FAULT_MALFORMED   = 3'd5,   // a completion that does not fit its request
+    FAULT_TIMEOUT     = 3'd6    // no completion came, or a function-level reset ended it
+  } fault_e;
+
+  // A record of it: `cause` in the cycle of `valid`.
+  typedef struct packed {
+    logic     valid;
+    fault_e   cause;
+    tlp_tag_t tag;             // of a read
+  } pcie_fault_t;
+
+  typedef struct packed {
+    logic writes;               // TLPs sent
+    logic reads;
+    logic writes_off;           // TLPs not sent: bus mastering is off, or reset
+    logic reads_off;
+    logic unsupported;          // completions: UR or CRS
+    logic aborts;               // CA
+    logic poisoned;
+    logic malformed;
+    logic timeouts;             // reads ended without a completion
+    logic unexpected;           // completions for no request: dropped
+    logic late;                 // completions for a request that was given up: dropped
+  } requester_events_t;
 endpackage

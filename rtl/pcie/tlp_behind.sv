@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Lets a value go when everything that was ahead of it has gone. `inside` counts what is ahead; it is looked at once, when a value comes to the head of
-// `in`, and from then on each `gone` takes one off. So what comes later is not waited for. Latency 1 cycle; a value every 2 cycles. If `in` withdraws no
-// value, neither does `out`.
+// `in`, and from then on each that has `gone` takes one off. So what comes later is not waited for. Latency 1 cycle; a value every 2 cycles. If `in` takes no
+// value back, neither does `out`.
 module tlp_behind #(
     parameter type T = logic,
     parameter int unsigned COUNT_W = 6
@@ -11,7 +11,7 @@ module tlp_behind #(
     input  logic               rst,
     stream_if.sink             in,
     input  logic [COUNT_W-1:0] inside_,
-    input  logic               gone,
+    input  logic [1:0]         gone,      // how many go in this cycle
     stream_if.source           out
 );
   logic [COUNT_W-1:0] ahead_q;
@@ -22,7 +22,7 @@ module tlp_behind #(
 
   always_ff @(posedge clk) begin
     if (!known_q) ahead_q <= inside_ - COUNT_W'(gone);
-    else if (gone && ahead_q != '0) ahead_q <= ahead_q - 1'b1;
+    else ahead_q <= ahead_q > COUNT_W'(gone) ? ahead_q - COUNT_W'(gone) : '0;
     known_q <= !rst && in.valid && !in.ready;
   end
 endmodule

@@ -8,6 +8,7 @@ space is Python and whose transaction layer is the module under test.
 from __future__ import annotations
 
 import logging
+import random
 import warnings
 from collections import deque
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ with warnings.catch_warnings():
     from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpAttr, TlpTc, TlpType
     from cocotbext.pcie.core.utils import PcieId
 
-from .streams import AxisSink, AxisSource, StreamSink, StreamSource
+from .streams import AxisSink, AxisSource, StreamSink, StreamSource, wait_cycles
 from .svtypes import constant, struct
 
 HEADER = "pcie_pkg::tlp_header_t"
@@ -79,6 +80,7 @@ class Rules:
         self.asked: dict[tuple[int, int], SimpleNamespace] = {}  # the host's, by requester and tag
         self.sizes: dict[str, list[int]] = {"read": [], "write": [], "completion": []}
         self.most_reads = 0
+        self.sent_off = 0  # what was offered before bus mastering went off
 
     @property
     def mps(self) -> int:
@@ -110,7 +112,9 @@ class Rules:
         if tlp.fmt_type in COMPLETIONS:
             self._completion(tlp)
             return
-        assert settings["bus_master"], f"sent while bus mastering is off: {tlp!r}"
+        if not settings["bus_master"]:
+            self.sent_off += 1
+            assert self.sent_off <= 2, f"sent while bus mastering is off: {tlp!r}"
         assert tlp.requester_id == self.function.pcie_id, f"another's requester ID: {tlp!r}"
         assert tlp.address % 4 == 0 and 1 <= tlp.length <= 1024
         assert tlp.address % 4096 + 4 * tlp.length <= 4096, f"crosses 4 KiB: {tlp!r}"
@@ -350,7 +354,7 @@ class Slot:
         self.rx_header.send(**{**fields, **ids})
         if tlp.has_data():
             self._with_data += 1
-            self.rx_data.send(bytes(tlp.data), bad=self._with_data in self.damage)
+            self.rx_data.send(bytes(tlp.data), bad=self._with_data in self.damage or hasattr(tlp, "give_damaged"))
 
     # ---- to the host ----
 
@@ -418,3 +422,92 @@ class Counts:
 
     def __getattr__(self, name: str) -> int:
         return int(self.totals[name])
+
+
+class Host:
+    """Host memory that answers reads as a hard one does: each after its own time, in pieces of any size, those of different reads mixed.
+
+    `fate` says what becomes of a read: called with the request, gives one of
+    "good", "ur", "ca", "crs", "poisoned", "damaged" (its last piece), "lost", "cut" (the first piece alone).
+    Writes are the root complex's business.
+    """
+
+    def __init__(
+        self,
+        slot: Slot,
+        size: int = 1 << 16,
+        latency: tuple[int, int] = (0, 0),
+        seed: int = 1,
+        fate: Any = lambda tlp: "good",
+        rcb: int = 64,
+    ) -> None:
+        self.slot = slot
+        self.memory = slot.rc.mem_pool.alloc_region(size)
+        self.base = self.memory.get_absolute_address(0)
+        self.latency, self.fate, self.rcb = latency, fate, rcb
+        self.lost: list[Tlp] = []
+        self.reads = 0
+        self._rng = random.Random(seed)
+        self._pieces: dict[int, deque[Tlp]] = {}  # of reads that are due
+        self._due = Event()
+        for kind in READS:
+            slot.rc.register_rx_tlp_handler(kind, self._asked)
+        cocotb.start_soon(self._answer())
+
+    def read(self, offset: int, length: int) -> bytes:
+        return bytes(self.memory[offset : offset + length])
+
+    def write(self, offset: int, data: bytes) -> None:
+        self.memory[offset : offset + len(data)] = data
+
+    def answers(self, tlp: Tlp, status: CplStatus = CplStatus.SC) -> list[Tlp]:
+        """The completions of a read."""
+        if status != CplStatus.SC:
+            answer = Tlp.create_completion_for_tlp(tlp, PcieId(0, 0, 0), False, status)
+            answer.byte_count, answer.lower_address = 4 * tlp.length, tlp.address & 0x7F
+            return [answer]
+        at, end = tlp.address, tlp.address + 4 * tlp.length
+        mps = self.slot.rules.mps
+        pieces = []
+        while at < end:
+            most = min(end, (at & -self.rcb) + mps)
+            cuts = [*range((at & -self.rcb) + self.rcb, most, self.rcb), most]
+            stop = self._rng.choice(cuts)
+            answer = Tlp.create_completion_data_for_tlp(tlp, PcieId(0, 0, 0))
+            answer.byte_count, answer.lower_address = end - at, at & 0x7F
+            answer.set_data(self.read(at - self.base, stop - at))
+            pieces.append(answer)
+            at = stop
+        return pieces
+
+    async def _asked(self, tlp: Tlp) -> None:
+        self.reads += 1
+        cocotb.start_soon(self._later(tlp))
+
+    async def _later(self, tlp: Tlp) -> None:
+        fate = self.fate(tlp)
+        await wait_cycles(self.slot.dut, self._rng.randint(*self.latency))
+        statuses = {"ur": CplStatus.UR, "ca": CplStatus.CA, "crs": CplStatus.CRS}
+        pieces = self.answers(tlp, statuses.get(fate, CplStatus.SC))
+        if fate == "poisoned":
+            self._rng.choice(pieces).ep = True
+        if fate == "damaged":
+            pieces[-1].give_damaged = True
+        if fate in ("lost", "cut"):
+            kept = 1 if fate == "cut" and len(pieces) > 1 else 0
+            self.lost += pieces[kept:]
+            pieces = pieces[:kept]
+        if pieces:
+            self._pieces[id(tlp)] = deque(pieces)
+            self._due.set()
+
+    async def _answer(self) -> None:
+        while True:
+            while not self._pieces:
+                self._due.clear()
+                await self._due.wait()
+            key = self._rng.choice(list(self._pieces)) if self.latency[1] else next(iter(self._pieces))
+            piece = self._pieces[key].popleft()
+            if not self._pieces[key]:
+                del self._pieces[key]
+            await self.slot.rc.send(piece)

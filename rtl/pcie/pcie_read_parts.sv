@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Cuts read bursts into parts, one for each memory read TLP: at addresses that are a multiple of the largest read request, or of LARGEST; so none crosses 4 KiB.
+// A part is whole dwords, from that of the burst's first byte. Latency 1 cycle, one part a cycle; between two bursts no bubble.
+module pcie_read_parts
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W = 4,
+    parameter int unsigned LARGEST = 512          // bytes, a power of two from 128
+) (
+    input  logic            clk,
+    input  logic            rst,
+    input  logic [2:0]      mrrs,                 // as pcie_config_t
+    axi_if.slave            in,                   // AR
+    stream_if.source        part,                 // read_part_t
+    output logic [ID_W-1:0] part_id               // with it
+);
+  localparam int unsigned DWORDS = DATA_W / 32;
+  localparam int unsigned LANE_W = $clog2(DWORDS);
+  localparam int unsigned LEFT_W = 9 + LANE_W;
+  typedef logic [LEFT_W-1:0] left_t;              // dwords of a burst: up to 256 beats
+
+  logic       valid_q;
+  addr_t      addr_q;
+  left_t      left_q;
+  tlp_bytes_t size, room;
+  assign size = size_bytes(mrrs) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mrrs);
+  assign room = size - (tlp_bytes_t'({addr_q[11:2], 2'b00}) & (size - 1'b1));
+  wire [10:0] room_dwords = room[12:2];
+  wire last = 16'(left_q) <= 16'(room_dwords);
+  wire step = valid_q && part.ready;
+
+  assign part.valid = valid_q;
+  assign part.data  = '{ends: last, addr: addr_q, dwords: last ? tlp_dwords_t'(left_q) : room_dwords};
+  assign in.arready = !valid_q || (step && last);
+
+  always_ff @(posedge clk) begin
+    if (in.arready) begin
+      addr_q  <= {in.araddr[ADDR_W-1:2], 2'b00};
+      left_q  <= ((left_t'(in.arlen) + 1'b1) << LANE_W) - left_t'(in.araddr[2+:LANE_W]);
+      part_id <= in.arid;
+    end else if (step) begin
+      addr_q <= addr_q + addr_t'(room);
+      left_q <= left_q - left_t'(room_dwords);
+    end
+    if (rst) valid_q <= 1'b0;
+    else if (in.arready) valid_q <= in.arvalid;
+  end
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, in.araddr[1:0]};
+endmodule

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Gives the data of reads back in the order in which they were asked for, also across IDs. A part begins when all its completions are there; one that failed is beats of zeros with
+// SLVERR. Latency 1 cycle from the part's turn to R, one beat a cycle.
+module pcie_read_return
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W = 4,
+    parameter int unsigned TAGS = 64,
+    parameter int unsigned BEATS = 512           // of the buffer, a power of two
+) (
+    input  logic                     clk,
+    input  logic                     rst,
+    // a part, in order
+    input  logic                     asked,      // pulse, if there is `room`
+    input  logic                     asked_off,  // it was not sent
+    input  logic [$clog2(TAGS)-1:0]  asked_tag,
+    input  logic [$clog2(BEATS):0]   asked_beats,
+    input  logic                     asked_ends, // the burst
+    input  logic [ID_W-1:0]          asked_id,
+    output logic                     room,
+    // its state, in pcie_tags
+    output logic [$clog2(TAGS)-1:0]  oldest,
+    input  logic                     oldest_done,
+    input  logic                     oldest_error,
+    output logic                     drained,    // pulse
+    output logic [$clog2(BEATS):0]   freed,      // with it: beats of the buffer
+    // the buffer
+    input  logic                     write,
+    input  logic [$clog2(BEATS)-1:0] write_at,
+    input  logic [DATA_W-1:0]        write_data,
+    axi_if.slave                     out,        // R
+    output logic                     idle        // no part inside
+);
+  typedef logic [$clog2(BEATS):0] beats_t;
+  typedef logic [$clog2(BEATS)-1:0] at_t;
+  typedef struct packed {
+    logic                    off;
+    logic [$clog2(TAGS)-1:0] tag;
+    beats_t                  beats;
+    logic                    ends;
+    logic [ID_W-1:0]         id;
+  } part_t;
+
+  stream_if #(.T(part_t)) part_in ();
+  stream_if #(.T(part_t)) part ();
+  logic none;
+  assign part_in.valid = asked;
+  assign part_in.data  = '{off: asked_off, tag: asked_tag, beats: asked_beats, ends: asked_ends, id: asked_id};
+  assign room          = part_in.ready;
+  stream_fifo #(.T(part_t), .DEPTH(TAGS), .BLOCK_RAM(1'b0)) parts (.clk, .rst, .in(part_in), .out(part), .empty(none));
+
+  at_t    at_q;                                  // in the buffer
+  beats_t beat_q;                                // of the part
+  logic   valid_q;
+  wire    turn  = part.valid && (part.data.off || oldest_done);
+  wire    bad   = part.data.off || oldest_error;
+  wire    pop   = turn && (!valid_q || out.rready);
+  wire    last  = beat_q == part.data.beats - 1'b1;
+  assign oldest     = part.data.tag;
+  assign part.ready = pop && last;
+  assign drained    = pop && last && !part.data.off;
+  assign freed      = part.data.beats;
+
+  (* ram_style = "block" *) logic [DATA_W-1:0] buffer[BEATS];
+  logic [DATA_W-1:0] read_q;
+  always_ff @(posedge clk) if (write) buffer[write_at] <= write_data;
+  always_ff @(posedge clk) if (pop) read_q <= bad ? '0 : buffer[at_q];
+
+  assign out.rvalid = valid_q;
+  assign out.rdata  = read_q;
+  always_ff @(posedge clk) begin
+    if (pop) begin
+      out.rid   <= part.data.id;
+      out.rlast <= last && part.data.ends;
+      out.rresp <= bad ? AXI_SLVERR : AXI_OKAY;
+    end
+    if (rst) begin
+      at_q    <= '0;
+      beat_q  <= '0;
+      valid_q <= 1'b0;
+    end else begin
+      if (pop && !part.data.off) at_q <= at_q + 1'b1;
+      if (pop) beat_q <= last ? '0 : beat_q + 1'b1;
+      if (!valid_q || out.rready) valid_q <= pop;
+    end
+  end
+  assign idle = none && !valid_q;
+endmodule

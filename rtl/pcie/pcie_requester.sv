@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Host memory as a memory of the device: an AXI4 target whose bursts become memory reads and writes on PCI Express. Writes: see pcie_requester_writes. Reads: a burst is cut into
+// TLPs of at most the largest read request; each takes a tag and its place in the buffer before it is sent, so completions are always taken, in any order; data goes back in the
+// order of the addresses. A read is offered to `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
+//
+// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP; `fault` has a record. While `off` (bus mastering is off, or a function-level reset) nothing is
+// sent: bursts are answered with SLVERR, at once; with `end_reads` also those whose reads were sent. Nothing waits for ever.
+//
+// Latency: AR to the header 2 cycles, last completion's data to R 3; writes as there. One beat a cycle each way; a read TLP a cycle.
+module pcie_requester
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W = 4,
+    parameter int unsigned TAGS = 64,               // power of two, 32 to 256
+    parameter int unsigned BUFFER_BEATS = 512,      // power of two: at one beat a cycle this must cover the latency of the host
+    parameter int unsigned LARGEST = 512,           // bytes of a TLP, if the settings allow more
+    parameter int unsigned TIMEOUT = 250_000        // cycles
+) (
+    input  logic              clk,
+    input  logic              rst,
+    input  pcie_config_t      settings,
+    input  logic              reset,                // a function-level reset is under way
+    axi_if.slave              host,
+    stream_if.source          write_header,         // tlp_header_t
+    axis_if.source            write_data,
+    stream_if.source          read_header,          // tlp_header_t
+    stream_if.sink            completion_header,    // tlp_header_t
+    axis_if.sink              completion_data,
+    output logic [5:0]        writes_inside,
+    output logic              write_gone,
+    output requester_events_t events,
+    output pcie_fault_t       fault,
+    output logic              quiet,                // no read waits for completions, no write for its turn
+    output logic              idle                  // no burst inside
+);
+  localparam int unsigned BYTES = DATA_W / 8;
+  localparam int unsigned LANE_W = $clog2(DATA_W / 32);
+  localparam int unsigned TAG_W = $clog2(TAGS);
+  localparam int unsigned AT_W = $clog2(BUFFER_BEATS);
+  typedef logic [TAG_W-1:0] tag_t;
+  typedef logic [AT_W:0] beats_t;
+
+  if (BUFFER_BEATS * BYTES < LARGEST || LARGEST < 128) begin : g_bad
+    $fatal(1, "the buffer must hold a read of LARGEST bytes, which are 128 or more");
+  end
+
+  wire off = !settings.bus_master || reset;
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) reader ();
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) writer ();
+  logic sent, dropped, writes_idle;
+
+  // ---- writes ----
+  pcie_requester_writes #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) writes (
+      .clk, .rst, .settings, .off, .in(writer), .header(write_header), .payload(write_data), .inside_(writes_inside), .gone(write_gone),
+      .sent, .dropped, .idle(writes_idle)
+  );
+
+  // ---- reads: parts, sent when they have a tag and a place ----
+  stream_if #(.T(read_part_t)) part ();
+  stream_if #(.T(tag_t)) tag ();
+  logic [ID_W-1:0] part_id;
+  logic            order_room;
+  beats_t          free_q, beats, freed;
+  logic [AT_W-1:0] at_q;
+  read_part_t      now;
+  assign now = part.data;
+
+  pcie_read_parts #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) parts (
+      .clk, .rst, .mrrs(settings.mrrs), .in(reader), .part, .part_id
+  );
+  assign beats = beats_t'((12'(now.addr[2+:LANE_W]) + 12'(now.dwords) - 12'd1) >> LANE_W) + 1'b1;
+  wire may  = part.valid && order_room && !off && tag.valid && beats <= free_q;
+  wire asks = may && read_header.ready;
+  wire skip = part.valid && order_room && off;
+  assign read_header.valid = may;
+  assign part.ready        = asks || skip;
+  assign tag.ready         = asks;
+  always_comb begin
+    tlp_header_t told;
+    told              = '0;
+    told.kind         = TLP_MEM_READ;
+    told.addr         = now.addr;
+    told.length       = now.dwords;
+    told.first_be     = '1;
+    told.last_be      = now.dwords == 11'd1 ? '0 : '1;
+    told.requester_id = settings.id;
+    told.tag          = tlp_tag_t'(tag.data);
+    read_header.data  = told;
+  end
+
+  // ---- their completions ----
+  stream_if #(.T(tag_t)) expired ();
+  tag_t look, finish_tag, oldest;
+  logic look_waits, look_late, finish, finish_error, finish_given_up, late_end, oldest_done, oldest_error, drained, none_busy;
+  logic write, unexpected, late, completions_idle, return_idle;
+  logic [AT_W-1:0]   write_at;
+  logic [DATA_W-1:0] write_beat;
+  fault_e            cause;
+
+  pcie_tags #(.TAGS(TAGS), .TIMEOUT(TIMEOUT)) tags (
+      .clk, .rst, .extended(settings.extended_tags), .next(tag), .end_all(reset), .look, .look_waits, .look_late, .finish, .finish_error,
+      .finish_given_up, .late_end, .finish_tag, .expired, .oldest, .oldest_done, .oldest_error, .drained, .none_busy
+  );
+  pcie_completions #(.DATA_W(DATA_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) completions (
+      .clk, .rst, .id(settings.id), .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]), .asked_dwords(now.dwords),
+      .header(completion_header), .payload(completion_data), .look, .look_waits, .look_late, .expired, .finish, .finish_error, .finish_given_up,
+      .late_end, .finish_tag, .write, .write_at, .write_data(write_beat), .fault(cause), .unexpected, .late, .idle(completions_idle)
+  );
+  pcie_read_return #(.DATA_W(DATA_W), .ID_W(ID_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) back (
+      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_beats(beats), .asked_ends(now.ends), .asked_id(part_id),
+      .room(order_room), .oldest, .oldest_done, .oldest_error, .drained, .freed, .write, .write_at, .write_data(write_beat), .out(reader),
+      .idle(return_idle)
+  );
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      free_q <= beats_t'(BUFFER_BEATS);
+      at_q   <= '0;
+    end else begin
+      free_q <= free_q - (asks ? beats : '0) + (drained ? freed : '0);
+      if (asks) at_q <= at_q + AT_W'(beats);
+    end
+  end
+
+  // ---- one port ----
+  assign reader.araddr  = host.araddr;
+  assign reader.arid    = host.arid;
+  assign reader.arlen   = host.arlen;
+  assign reader.arvalid = host.arvalid;
+  assign host.arready   = reader.arready;
+  assign host.rdata     = reader.rdata;
+  assign host.rid       = reader.rid;
+  assign host.rresp     = reader.rresp;
+  assign host.rlast     = reader.rlast;
+  assign host.rvalid    = reader.rvalid;
+  assign reader.rready  = host.rready;
+  assign writer.awaddr  = host.awaddr;
+  assign writer.awid    = host.awid;
+  assign writer.awlen   = host.awlen;
+  assign writer.awvalid = host.awvalid;
+  assign host.awready   = writer.awready;
+  assign writer.wdata   = host.wdata;
+  assign writer.wstrb   = host.wstrb;
+  assign writer.wlast   = host.wlast;
+  assign writer.wvalid  = host.wvalid;
+  assign host.wready    = writer.wready;
+  assign host.bid       = writer.bid;
+  assign host.bresp     = writer.bresp;
+  assign host.bvalid    = writer.bvalid;
+  assign writer.bready  = host.bready;
+
+  assign quiet = none_busy && completions_idle && writes_inside == '0;
+  assign idle  = quiet && writes_idle && !part.valid && return_idle;
+
+  always_ff @(posedge clk) begin
+    events.writes      <= sent;
+    events.reads       <= asks;
+    events.writes_off  <= dropped;
+    events.reads_off   <= skip;
+    events.unsupported <= cause == FAULT_UNSUPPORTED;
+    events.aborts      <= cause == FAULT_ABORT;
+    events.poisoned    <= cause == FAULT_POISONED;
+    events.malformed   <= cause == FAULT_MALFORMED;
+    events.timeouts    <= cause == FAULT_TIMEOUT;
+    events.unexpected  <= unexpected;
+    events.late        <= late;
+    fault.valid        <= cause != FAULT_NONE || dropped || skip;
+    fault.cause        <= cause != FAULT_NONE ? cause : FAULT_OFF;
+    fault.tag          <= tlp_tag_t'(finish_tag);
+    if (rst) begin
+      events      <= '0;
+      fault.valid <= 1'b0;
+    end
+  end
+endmodule

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Writes of the device to host memory: AXI4 bursts as memory write TLPs, in order. A TLP is stored whole before it is offered. A write is posted: its response comes when the
+// last TLP of the burst has left here, which says that everything that the device sends later is behind it; the host answers nothing. While `off`, TLPs are dropped, and their bursts answered with
+// SLVERR. Latency: AW to the header 5 cycles, W 4 (of the last beat); last beat of the payload out to B 2. One beat a cycle, one TLP a cycle. BURSTS bursts are inside until their
+// responses are taken; then AW stops.
+module pcie_requester_writes
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W = 4,
+    parameter int unsigned LARGEST = 512,          // bytes of a payload
+    parameter int unsigned BURSTS = 32,            // a power of two
+    parameter int unsigned STORE_BYTES = 8192      // of payloads, a power of two, more than LARGEST
+) (
+    input  logic              clk,
+    input  logic              rst,
+    input  pcie_config_t      settings,
+    input  logic              off,                 // nothing may be sent
+    axi_if.slave              in,                  // write channels
+    stream_if.source          header,              // tlp_header_t; taken back when `off` rises
+    axis_if.source            payload,
+    output logic [5:0]        inside_,             // TLPs that have not left
+    output logic              gone,                // pulse: one has, sent or dropped
+    output logic              sent,                // pulse: a header was taken
+    output logic              dropped,             // pulse: a TLP was dropped
+    output logic              idle
+);
+  localparam int unsigned TLPS = 32;
+  typedef logic [$clog2(BURSTS):0] count_t;
+
+  // ---- bursts: their IDs, until they are answered ----
+  count_t bursts_q;
+  wire    room = !bursts_q[$clog2(BURSTS)];
+  wire    take_aw = in.awvalid && in.awready;
+  wire    answered = in.bvalid && in.bready;
+  stream_if #(.T(logic [ID_W-1:0])) id_in ();
+  stream_if #(.T(logic [ID_W-1:0])) id ();
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) bounded ();
+  assign bounded.awvalid = in.awvalid && room;
+  assign bounded.awaddr  = in.awaddr;
+  assign bounded.awid    = in.awid;
+  assign bounded.awlen   = in.awlen;
+  assign in.awready      = bounded.awready && room;
+  assign bounded.wvalid  = in.wvalid;
+  assign bounded.wdata   = in.wdata;
+  assign bounded.wstrb   = in.wstrb;
+  assign bounded.wlast   = in.wlast;
+  assign in.wready       = bounded.wready;
+  assign id_in.valid     = take_aw;
+  assign id_in.data      = in.awid;
+  stream_fifo #(.T(logic [ID_W-1:0]), .DEPTH(BURSTS)) ids (.clk, .rst, .in(id_in), .out(id), .empty());
+
+  // ---- TLPs, stored ----
+  stream_if #(.T(beat_run_t)) run ();
+  stream_if #(.T(write_tlp_t)) tlp_in ();
+  stream_if #(.T(write_tlp_t)) tlp ();
+  axis_if #(.DATA_W(DATA_W)) stored_in ();
+  axis_if #(.DATA_W(DATA_W)) stored ();
+  logic [DATA_W-1:0] run_data;
+  logic next_valid, next_bottom, beats_idle, join_idle, none_stored;
+
+  pcie_write_beats #(.DATA_W(DATA_W)) beats (
+      .clk, .rst, .in(bounded), .out(run), .out_data(run_data), .next_valid, .next_bottom, .idle(beats_idle)
+  );
+  pcie_write_join #(.DATA_W(DATA_W), .LARGEST(LARGEST)) join_beats (
+      .clk, .rst, .mps(settings.mps), .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .idle(join_idle)
+  );
+  stream_fifo #(.T(write_tlp_t), .DEPTH(TLPS)) tlps (.clk, .rst, .in(tlp_in), .out(tlp), .empty(none_stored));
+  axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BYTES * 8 / DATA_W)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());
+
+  // ---- out: sent or dropped ----
+  typedef struct packed {
+    logic none;
+    logic ends;
+    logic error;
+  } leaving_t;
+
+  stream_if #(.T(leaving_t)) leaving_in ();
+  stream_if #(.T(leaving_t)) leaving ();
+  stream_if #(.T(logic)) route ();
+  axis_if #(.DATA_W(DATA_W)) way[2] ();
+  write_tlp_t now;
+  logic none_leaves;
+  assign now = tlp.data;
+  wire may  = leaving_in.ready && route.ready;
+  wire pass = tlp.valid && may && (now.none || off || header.ready);
+  assign tlp.ready        = pass;
+  assign header.valid     = tlp.valid && may && !now.none && !off;
+  assign leaving_in.valid = pass;
+  assign leaving_in.data  = '{none: now.none, ends: now.ends, error: !now.none && off};
+  assign route.valid      = pass && !now.none;
+  assign route.data       = off;
+  assign sent             = header.valid && header.ready;
+  assign dropped          = pass && !now.none && off;
+  always_comb begin
+    tlp_header_t told;
+    told              = '0;
+    told.kind         = TLP_MEM_WRITE;
+    told.addr         = now.addr;
+    told.length       = now.dwords;
+    told.first_be     = now.first_be;
+    told.last_be      = now.last_be;
+    told.requester_id = settings.id;
+    header.data       = told;
+  end
+
+  axis_steer #(.DATA_W(DATA_W), .N(2)) steer (.clk, .rst, .in(stored), .route, .out(way), .empty());
+  assign payload.tvalid = way[0].tvalid;
+  assign payload.tdata  = way[0].tdata;
+  assign payload.tkeep  = way[0].tkeep;
+  assign payload.tlast  = way[0].tlast;
+  assign payload.tuser  = 1'b0;
+  assign way[0].tready  = payload.tready;
+  assign way[1].tready  = 1'b1;
+
+  // ---- left: the response ----
+  logic error_q;
+  wire  data_ends = (way[0].tvalid && way[0].tready && way[0].tlast) || (way[1].tvalid && way[1].tlast);
+  wire  retire = leaving.valid && (leaving.data.none || data_ends);
+  stream_if #(.T(axi_resp_e)) response_in ();
+  stream_if #(.T(axi_resp_e)) response ();
+  stream_fifo #(.T(leaving_t), .DEPTH(16)) leavings (.clk, .rst, .in(leaving_in), .out(leaving), .empty(none_leaves));
+  assign leaving.ready     = retire;
+  assign response_in.valid = retire && leaving.data.ends;
+  assign response_in.data  = error_q || leaving.data.error ? AXI_SLVERR : AXI_OKAY;
+  stream_fifo #(.T(axi_resp_e), .DEPTH(BURSTS)) responses (.clk, .rst, .in(response_in), .out(response), .empty());
+  assign in.bvalid      = response.valid;
+  assign in.bresp       = response.data;
+  assign in.bid         = id.data;
+  assign response.ready = in.bready;
+  assign id.ready       = response.valid && in.bready;
+
+  wire enters = tlp_in.valid && tlp_in.ready && !tlp_in.data.none;
+  assign gone = retire && !leaving.data.none;
+  always_ff @(posedge clk) begin
+    if (retire) error_q <= !leaving.data.ends && (error_q || leaving.data.error);
+    if (rst) begin
+      bursts_q <= '0;
+      inside_  <= '0;
+      error_q  <= 1'b0;
+    end else begin
+      bursts_q <= bursts_q + count_t'(take_aw) - count_t'(answered);
+      inside_  <= inside_ + 6'(enters) - 6'(gone);
+    end
+  end
+  assign idle = bursts_q == '0 && beats_idle && join_idle && none_stored && none_leaves;
+
+  // A payload never ends without its entry; responses have room, and are of a burst.
+  always_ff @(posedge clk) if (!rst) begin
+    assert (!data_ends || (leaving.valid && !leaving.data.none));
+    assert (!response_in.valid || response_in.ready);
+    assert (!response.valid || id.valid);
+  end
+
+  assign bounded.bready  = 1'b0;
+  assign bounded.arvalid = 1'b0;
+  assign bounded.araddr  = '0;
+  assign bounded.arid    = '0;
+  assign bounded.arlen   = '0;
+  assign bounded.rready  = 1'b0;
+  assign in.arready = 1'b0;
+  assign in.rvalid  = 1'b0;
+  assign in.rdata   = '0;
+  assign in.rid     = '0;
+  assign in.rresp   = '0;
+  assign in.rlast   = 1'b0;
+endmodule

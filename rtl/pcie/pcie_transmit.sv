@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the device sends, in one order (Base Specification 2.4.1): nothing passes a write that was there before it, not even while the write waits for credits; an interrupt is a
+// write and is behind the writes of the requester. Completions and reads pass each other. A class that has no credits holds up only what must be behind it.
+// Latency 1 cycle for a write, 2 for all else. One header and one beat a cycle.
+module pcie_transmit
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  tlp_credits_t credits,
+    stream_if.sink       write_header,         // tlp_header_t, all four
+    axis_if.sink         write_data,
+    input  logic [5:0]   writes_inside,        // those ready or on their way to write_header, until they are sent
+    input  logic         write_gone,           // pulse: one of these is sent, or will not be
+    stream_if.sink       interrupt_header,
+    axis_if.sink         interrupt_data,
+    stream_if.sink       read_header,
+    stream_if.sink       completion_header,
+    axis_if.sink         completion_data,
+    stream_if.source     tx_header,
+    axis_if.source       tx_data,
+    output logic         idle                  // nothing is between an input and tx
+);
+  localparam int unsigned WRITE = 0;
+  localparam int unsigned INTERRUPT = 1;
+  localparam int unsigned READ = 2;
+  localparam int unsigned ANSWER = 3;
+  localparam int unsigned N = 4;
+  localparam int unsigned COUNT_W = 7;
+  typedef logic [COUNT_W-1:0] count_t;
+
+  stream_if #(.T(tlp_header_t)) header[N] ();
+  axis_if #(.DATA_W(DATA_W)) data[N] ();
+  logic [N-1:0] may, send;
+  tlp_dwords_t  payload[N];
+
+  // ---- order ----
+  logic interrupt_inside_q;                    // an interrupt was offered and has not gone
+  wire  interrupt_gone = data[INTERRUPT].tvalid && data[INTERRUPT].tready;
+  wire count_t ahead = count_t'(writes_inside) + count_t'(interrupt_inside_q);
+  wire [1:0] gone = 2'(write_gone) + 2'(interrupt_gone);
+  always_ff @(posedge clk) interrupt_inside_q <= !rst && (interrupt_header.valid || interrupt_inside_q) && !interrupt_gone;
+
+  assign header[WRITE].valid = write_header.valid;
+  assign header[WRITE].data  = write_header.data;
+  assign write_header.ready  = header[WRITE].ready;
+  tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) interrupts (
+      .clk, .rst, .in(interrupt_header), .inside_(count_t'(writes_inside)), .gone({1'b0, write_gone}), .out(header[INTERRUPT])
+  );
+  tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) reads (.clk, .rst, .in(read_header), .inside_(ahead), .gone, .out(header[READ]));
+  tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) answers (.clk, .rst, .in(completion_header), .inside_(ahead), .gone, .out(header[ANSWER]));
+
+  // ---- credits, by class ----
+  logic posted_may;
+  for (genvar i = 0; i < N; i++) begin : g_payload
+    tlp_header_t offered;
+    assign offered    = header[i].data;
+    assign payload[i] = tlp_has_data(offered.kind) ? offered.length : '0;
+    assign send[i]    = header[i].valid && header[i].ready;
+  end
+  // An interrupt that is offered has waited for the writes before it: it goes before those that have come since.
+  wire interrupt_first = header[INTERRUPT].valid;
+  pcie_credits posted (
+      .clk, .rst, .granted(credits.posted), .payload(interrupt_first ? payload[INTERRUPT] : payload[WRITE]),
+      .send(send[WRITE] || send[INTERRUPT]), .may(posted_may)
+  );
+  assign may[WRITE]     = posted_may && !interrupt_first;
+  assign may[INTERRUPT] = posted_may;
+  pcie_credits non_posted (.clk, .rst, .granted(credits.non_posted), .payload(payload[READ]), .send(send[READ]), .may(may[READ]));
+  pcie_credits completion (.clk, .rst, .granted(credits.completion), .payload(payload[ANSWER]), .send(send[ANSWER]), .may(may[ANSWER]));
+
+  // ---- payloads ----
+  axis_wires write_wires (.in(write_data), .out(data[WRITE]));
+  axis_wires interrupt_wires (.in(interrupt_data), .out(data[INTERRUPT]));
+  axis_wires answer_wires (.in(completion_data), .out(data[ANSWER]));
+  assign data[READ].tvalid = 1'b0;
+  assign data[READ].tdata  = '0;
+  assign data[READ].tkeep  = '0;
+  assign data[READ].tlast  = 1'b0;
+  assign data[READ].tuser  = 1'b0;
+
+  logic none_leave;
+  tlp_arbiter #(.DATA_W(DATA_W), .N(N)) arbiter (
+      .clk, .rst, .in_header(header), .in_data(data), .may, .out_header(tx_header), .out_data(tx_data), .empty(none_leave)
+  );
+  assign idle = none_leave && !write_header.valid && !interrupt_header.valid && !read_header.valid && !completion_header.valid;
+endmodule
