@@ -250,4 +250,23 @@ package pcie_pkg;
     logic unexpected;           // completions for no request: dropped
     logic late;                 // completions for a request that was given up: dropped
   } requester_events_t;
+
+  // ---- MSI-X ----
+  localparam logic [11:0] MSIX_TABLE    = 12'h000;   // 16 bytes a vector
+  localparam logic [11:0] MSIX_PBA      = 12'h800;   // a bit a vector
+  localparam logic [11:0] MSIX_INTERVAL = 12'hc00;   // 4 bytes a vector: least cycles between two of its interrupts
+  localparam int unsigned MSIX_VECTORS_MAX = 128;
+  localparam int unsigned MSIX_INTERVAL_W = 24;
+
+  typedef struct packed {
+    logic sent;
+    logic merged;               // a request for a vector that is pending already
+  } msix_events_t;
+
+  typedef struct packed {
+    completer_events_t completer;
+    requester_events_t requester;
+    msix_events_t      msix;
+    logic              resets;  // function-level resets done
+  } pcie_events_t;
 endpackage

@@ -5,7 +5,7 @@
 // order of the addresses. A read is offered to `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
 //
 // UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP; `fault` has a record. While `off` (bus mastering is off, or a function-level reset) nothing is
-// sent: bursts are answered with SLVERR, at once; with `end_reads` also those whose reads were sent. Nothing waits for ever.
+// sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads were sent. Nothing waits for ever.
 //
 // Latency: AR to the header 2 cycles, last completion's data to R 3; writes as there. One beat a cycle each way; a read TLP a cycle.
 module pcie_requester
@@ -33,7 +33,7 @@ module pcie_requester
     output logic              write_gone,
     output requester_events_t events,
     output pcie_fault_t       fault,
-    output logic              quiet,                // no read waits for completions, no write for its turn
+    output logic              quiet,                // no read waits for completions
     output logic              idle                  // no burst inside
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -152,7 +152,7 @@ module pcie_requester
   assign host.bvalid    = writer.bvalid;
   assign writer.bready  = host.bready;
 
-  assign quiet = none_busy && completions_idle && writes_inside == '0;
+  assign quiet = none_busy && completions_idle;
   assign idle  = quiet && writes_idle && !part.valid && return_idle;
 
   always_ff @(posedge clk) begin

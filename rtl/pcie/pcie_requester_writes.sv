@@ -107,17 +107,19 @@ module pcie_requester_writes
   end
 
   axis_steer #(.DATA_W(DATA_W), .N(2)) steer (.clk, .rst, .in(stored), .route, .out(way), .empty());
-  assign payload.tvalid = way[0].tvalid;
+  // A payload passes when its entry is the first of those that leave.
+  wire open = leaving.valid && !leaving.data.none;
+  assign payload.tvalid = way[0].tvalid && open;
   assign payload.tdata  = way[0].tdata;
   assign payload.tkeep  = way[0].tkeep;
   assign payload.tlast  = way[0].tlast;
   assign payload.tuser  = 1'b0;
-  assign way[0].tready  = payload.tready;
-  assign way[1].tready  = 1'b1;
+  assign way[0].tready  = payload.tready && open;
+  assign way[1].tready  = open;
 
   // ---- left: the response ----
   logic error_q;
-  wire  data_ends = (way[0].tvalid && way[0].tready && way[0].tlast) || (way[1].tvalid && way[1].tlast);
+  wire  data_ends = (way[0].tvalid && way[0].tready && way[0].tlast) || (way[1].tvalid && way[1].tready && way[1].tlast);
   wire  retire = leaving.valid && (leaving.data.none || data_ends);
   stream_if #(.T(axi_resp_e)) response_in ();
   stream_if #(.T(axi_resp_e)) response ();
@@ -147,9 +149,8 @@ module pcie_requester_writes
   end
   assign idle = bursts_q == '0 && beats_idle && join_idle && none_stored && none_leaves;
 
-  // A payload never ends without its entry; responses have room, and are of a burst.
+  // Responses have room, and are of a burst.
   always_ff @(posedge clk) if (!rst) begin
-    assert (!data_ends || (leaving.valid && !leaving.data.none));
     assert (!response_in.valid || response_in.ready);
     assert (!response.valid || id.valid);
   end

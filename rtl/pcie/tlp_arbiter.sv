@@ -59,20 +59,20 @@ module tlp_arbiter
   // ---- payload, in the order of the headers ----
   logic [N-1:0] offered;
   beat_t        beat[N];
-  stream_if #(.T(beat_t)) data ();
+  stream_if #(.T(beat_t)) moved ();
   stream_if #(.T(beat_t)) sent ();
   for (genvar i = 0; i < N; i++) begin : g_data
     assign offered[i]        = in_data[i].tvalid;
     assign beat[i]           = {in_data[i].tlast, in_data[i].tuser, in_data[i].tkeep, in_data[i].tdata};
-    assign in_data[i].tready = turn.valid && turn.data == index_t'(i) && data.ready;
+    assign in_data[i].tready = turn.valid && turn.data == index_t'(i) && moved.ready;
   end
   beat_t now;
   assign now        = beat[turn.data];
-  assign data.valid = turn.valid && offered[turn.data];
-  assign data.data  = now;
-  assign turn.ready = data.valid && data.ready && now[DATA_W+DATA_W/8+1];
+  assign moved.valid = turn.valid && offered[turn.data];
+  assign moved.data = now;
+  assign turn.ready = moved.valid && moved.ready && now[DATA_W+DATA_W/8+1];
 
-  stream_slice #(.T(beat_t), .SKID(1'b0)) beats (.clk, .rst, .in(data), .out(sent));
+  stream_slice #(.T(beat_t), .SKID(1'b0)) beats (.clk, .rst, .in(moved), .out(sent));
   assign out_data.tvalid = sent.valid;
   assign {out_data.tlast, out_data.tuser, out_data.tkeep, out_data.tdata} = sent.data;
   assign sent.ready      = out_data.tready;

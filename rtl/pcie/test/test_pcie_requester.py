@@ -215,19 +215,20 @@ async def a_late_completion_meets_no_other_read(dut) -> None:
     lost = False
     late = {piece.tag for piece in bench.host.lost}
     assert len(late) == 10
-    bench.slot.sent.clear()
-    bursts = [(128 * i, beats) for i in range(100, 180)]
-    reads = cocotb.start_soon(bench.reads(bursts))
-    await wait_cycles(dut, 200)
-    random.shuffle(bench.host.lost)
-    for piece in bench.host.lost:
-        bench.slot.give(piece)
-    for (addr, _), (data, resp) in zip(bursts, await reads, strict=True):
-        assert resp == OKAY and data == content[addr : addr + 128]
-    assert not late & {tlp.tag for tlp in bench.slot.sent[:22]}, "a tag that rests was used"
-    assert bench.counts.late + bench.counts.unexpected == len(bench.host.lost) and bench.counts.late >= 10
-    await bench.reads(bursts)
-    assert late & {tlp.tag for tlp in bench.slot.sent}, "the tags were not used again"
+    for round_ in range(3):
+        bench.slot.sent.clear()
+        bursts = [(128 * i, beats) for i in range(100, 180)]
+        reads = cocotb.start_soon(bench.reads(bursts))
+        await wait_cycles(dut, 20)
+        for piece in bench.host.lost if round_ == 1 else ():
+            bench.slot.give(piece)
+        for (addr, _), (data, resp) in zip(bursts, await reads, strict=True):
+            assert resp == OKAY and data == content[addr : addr + 128]
+        used = {tlp.tag for tlp in bench.slot.sent}
+        assert round_ != 0 or not late & used, "a tag that rests was used"
+    assert late <= used, "the tags were not used again"
+    await bench.idle()
+    assert (bench.counts.late, bench.counts.unexpected) == (len(bench.host.lost), 0)
 
 
 @cocotb.test()
@@ -243,6 +244,7 @@ async def rest_ends_by_itself(dut) -> None:
     bench.axi.read(bench.base, beats)
     await wait_cycles(dut, 500)
     assert not bench.axi.results, "a tag that rests was used"
+    bench.slot.rules.sent.clear()
     _, data, resp = await bench.axi.read_result(5 * TIMEOUT)
     assert resp == OKAY and data == content[:128]
 
@@ -343,6 +345,8 @@ async def switched_off_in_the_middle_all_ends(dut, how: str) -> None:
     else:
         bench.set(master=True)
     await wait_cycles(dut, 4)
+    bench.axi.write_errors = 0
+    bench.slot.rules.sent.clear()
     await exchange(bench, 2)
 
 
@@ -402,7 +406,7 @@ async def latency_in_cycles(dut) -> None:
     while not bench.slot.sent:
         await wait_cycles(dut, 1)
     write = bench.slot.tx_header.cycle - begin
-    assert write <= 10 + beats, write
+    assert write <= 10 + 2 * beats, write  # they are stored, then sent
     bench.axi.read(bench.base, beats)
     await bench.axi._ar.drained()
     begin = bench.slot.tx_header.cycle
@@ -425,7 +429,7 @@ async def one_beat_a_cycle(dut) -> None:
     begin = bench.slot.tx_data.cycle
     await bench.axi.writes_answered()
     took = bench.slot.tx_data.cycle - begin
-    assert took <= 4 * largest // bench.step + 24, took
+    assert took <= (4 * largest + 512) // bench.step + 24, took
     begin = bench.slot.tx_data.cycle
     for i in range(64):
         bench.axi.write(bench.base + bench.step * i, bytes(bench.step))

@@ -11,7 +11,7 @@ import logging
 import random
 import warnings
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     from cocotbext.pcie.core.utils import PcieId
 
 from .streams import AxisSink, AxisSource, StreamSink, StreamSource, wait_cycles
-from .svtypes import constant, struct
+from .svtypes import Struct, constant, struct
 
 HEADER = "pcie_pkg::tlp_header_t"
 KINDS = ("MEM_READ", "MEM_WRITE", "COMPLETION", "COMPLETION_DATA", "OTHER", "OTHER_DATA", "MESSAGE", "MESSAGE_DATA")
@@ -80,7 +80,6 @@ class Rules:
         self.asked: dict[tuple[int, int], SimpleNamespace] = {}  # the host's, by requester and tag
         self.sizes: dict[str, list[int]] = {"read": [], "write": [], "completion": []}
         self.most_reads = 0
-        self.sent_off = 0  # what was offered before bus mastering went off
 
     @property
     def mps(self) -> int:
@@ -107,14 +106,12 @@ class Rules:
             assert key not in self.asked, f"the host uses tag {tlp.tag} twice"
             self.asked[key] = SimpleNamespace(left=left, at=at, memory=memory)
 
-    def from_device(self, tlp: Tlp, settings: Mapping[str, int]) -> None:
-        """A TLP that the module sends."""
+    def from_device(self, tlp: Tlp, settings: Mapping[str, int], cycles_off: int) -> None:
+        """A TLP that the module sends; bus mastering may be off, since `cycles_off`: then one is still in the last register."""
         if tlp.fmt_type in COMPLETIONS:
             self._completion(tlp)
             return
-        if not settings["bus_master"]:
-            self.sent_off += 1
-            assert self.sent_off <= 2, f"sent while bus mastering is off: {tlp!r}"
+        assert settings["bus_master"] or cycles_off <= 2, f"sent while bus mastering is off: {tlp!r}"
         assert tlp.requester_id == self.function.pcie_id, f"another's requester ID: {tlp!r}"
         assert tlp.address % 4 == 0 and 1 <= tlp.length <= 1024
         assert tlp.address % 4096 + 4 * tlp.length <= 4096, f"crosses 4 KiB: {tlp!r}"
@@ -211,7 +208,6 @@ class Slot:
         vectors: int = 0,
         msix_at: tuple[int, int] = (0, 0),
         credits: Mapping[str, tuple[int, int]] | None = None,
-        sends: bool = True,
     ) -> None:
         self.dut = dut
         self.rx_header = StreamSource(dut, "rx_header", HEADER, stall, noise=True)
@@ -244,19 +240,21 @@ class Slot:
         self.granted = {name: list(values) for name, values in (credits or {}).items()}
         if hasattr(dut, "flr_request"):
             dut.flr_request.value = 0
+        self._off_since = 0
+        self.tx_header = StreamSink(dut, "tx_header", HEADER, stall)
+        self.tx_data = AxisSink(dut, "tx_data", stall)
         self.configured()
         self._show_credits()
         cocotb.start_soon(self._to_module())
-        self.tx_header = StreamSink(dut, "tx_header", HEADER, stall) if sends else None
-        self.tx_data = AxisSink(dut, "tx_data", stall) if sends else None
-        if sends:
-            cocotb.start_soon(self._from_module())
+        cocotb.start_soon(self._from_module())
 
     # ---- configuration ----
 
     def configured(self) -> None:
         """Shows the module its settings."""
         cap = self.function.pcie_cap
+        if self.settings.get("bus_master") and not self.function.bus_master_enable:
+            self._off_since = self.tx_header.cycle
         self.settings = {
             "id": int(self.function.pcie_id),
             "mps": int(cap.max_payload_size),
@@ -354,14 +352,14 @@ class Slot:
         self.rx_header.send(**{**fields, **ids})
         if tlp.has_data():
             self._with_data += 1
-            self.rx_data.send(bytes(tlp.data), bad=self._with_data in self.damage or hasattr(tlp, "give_damaged"))
+            self.rx_data.send(bytes(tlp.data), bad=self._with_data in self.damage or getattr(tlp, "give_damaged", False))
 
     # ---- to the host ----
 
     async def _from_module(self) -> None:
-        assert self.tx_header and self.tx_data
         while True:
-            header = await self.tx_header.recv(1 << 40)
+            await self.tx_header._wait(lambda: bool(self.tx_header.received), 1 << 40)
+            header, cycle = self.tx_header.received.popleft(), self.tx_header.cycles.popleft()
             tlp = Tlp()
             far = header.addr >> 32 != 0
             types = {
@@ -379,7 +377,7 @@ class Slot:
             if tlp.has_data():
                 tlp.data = bytearray(await self.tx_data.recv(20_000))
                 assert len(tlp.data) == 4 * tlp.length, f"{len(tlp.data)} bytes of payload: {tlp!r}"
-            self.rules.from_device(tlp, self.settings)
+            self.rules.from_device(tlp, self.settings, cycle - self._off_since)
             self.sent.append(tlp)
             used = self.used[class_of(tlp)]
             used[0] += 1
@@ -399,14 +397,24 @@ def _pcie_id(fields: Any) -> PcieId:
     return PcieId(fields.bus, fields.device, fields.func)
 
 
+def _bits(kind: Struct, prefix: str = "", base: int = 0) -> Iterator[tuple[str, int]]:
+    """Names and places of the bits of a struct, also of those in it."""
+    for name, (offset, field) in kind.fields.items():
+        if field.fields:
+            yield from _bits(field, f"{name}_", base + offset)
+        else:
+            yield prefix + name, base + offset
+
+
 class Counts:
-    """Counts the pulses of a struct of events, one field each."""
+    """Counts the pulses of a struct of events, one bit each: of a struct in it by `struct_event`."""
 
     def __init__(self, dut: SimHandleBase, name: str, type_: str) -> None:
         self._signal = getattr(dut, name)
         self._struct = struct(type_)
         self._clk = dut.clk
-        self.totals: dict[str, int] = dict.fromkeys(self._struct.fields, 0)
+        self._bits = dict(_bits(self._struct))
+        self.totals: dict[str, int] = dict.fromkeys(self._bits, 0)
         cocotb.start_soon(self._run())
 
     async def _run(self) -> None:
@@ -416,7 +424,7 @@ class Counts:
                 await ValueChange(self._signal)
                 await RisingEdge(self._clk)
                 continue
-            for field, (offset, _) in self._struct.fields.items():
+            for field, offset in self._bits.items():
                 self.totals[field] += word >> offset & 1
             await RisingEdge(self._clk)
 
@@ -492,7 +500,8 @@ class Host:
         if fate == "poisoned":
             self._rng.choice(pieces).ep = True
         if fate == "damaged":
-            pieces[-1].give_damaged = True
+            for piece in pieces:
+                piece.give_damaged = piece is pieces[-1]
         if fate in ("lost", "cut"):
             kept = 1 if fate == "cut" and len(pieces) > 1 else 0
             self.lost += pieces[kept:]
@@ -510,4 +519,7 @@ class Host:
             piece = self._pieces[key].popleft()
             if not self._pieces[key]:
                 del self._pieces[key]
-            await self.slot.rc.send(piece)
+            if hasattr(piece, "give_damaged"):  # a link of the model would not carry that
+                self.slot.arrived(piece)
+            else:
+                await self.slot.rc.send(piece)

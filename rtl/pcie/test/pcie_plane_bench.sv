@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// pcie_plane with pages of registers: MSI-X at 0x4000 of BAR 0, and one outside at 0x1000.
+module pcie_plane_bench
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned TIMEOUT = 4096,
+    parameter int unsigned VECTORS = 32,
+    parameter bar_map_t BAR_MAP = '0
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  pcie_config_t settings,
+    input  tlp_credits_t credits,
+    input  logic         flr_request,
+    output logic         flr_done,
+    stream_if.sink       rx_header,
+    axis_if.sink         rx_data,
+    stream_if.source     tx_header,
+    axis_if.source       tx_data,
+    axil_if.master       registers,     // the page at 0x1000
+    axi_if.master        memory,
+    axi_if.slave         host,
+    stream_if.sink       interrupt,
+    output pcie_events_t events,
+    output pcie_fault_t  fault,
+    output logic         idle
+);
+  axil_if #(.ADDR_W(16)) bus ();
+  axil_if #(.ADDR_W(12)) page[2] ();
+
+  pcie_plane #(.DATA_W(DATA_W), .AXIL_ADDR_W(16), .TIMEOUT(TIMEOUT), .VECTORS(VECTORS), .BAR_MAP(BAR_MAP)) plane (
+      .clk, .rst, .settings, .credits, .flr_request, .flr_done, .rx_header, .rx_data, .tx_header, .tx_data, .registers(bus), .memory, .host,
+      .msix_registers(page[1]), .interrupt, .events, .fault, .idle
+  );
+  axil_demux #(.N(2), .IN_ADDR_W(16), .PAGES({4'h4, 4'h1})) pages (.clk, .rst, .in(bus), .out(page), .idle());
+  axil_wires outside (.in(page[0]), .out(registers));
+endmodule
