@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints the whole RTL at every DATA_W, and with several memories or ECC: with Verilator -Wall (waivers with their reasons are in
+"""Lints the whole RTL at every DATA_W, and with several memories or ECC, and the planes that no device has: with Verilator -Wall (waivers with their reasons are in
 rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count.
 
     python tools/lint.py [--device DEVICE ...]
@@ -21,8 +21,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
-from nacelle_tb.device import DescriptionError, load, named  # noqa: E402
+from nacelle_tb.device import STANDARD, WIDTHS, DescriptionError, load, named  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
+from nacelle_tb.planes import ALONE  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 BUILDS = [("standard", 512), ("standard", 256), ("standard", 128), ("standard", 64), ("test", 64), ("ecc", 512)]
@@ -46,6 +47,15 @@ def on_board(name: str) -> tuple[str, int, Top]:
     device = folder / description["device"]
     files = (*sorted(family.glob("*_cells.sv")), folder / f"{name}.sv")
     return str(device), load(device).data_w, Top(name, files, (family, folder.parent / "common"))
+
+
+def alone(name: str, data_w: int) -> tuple[str, int, Top]:
+    """A plane that is not in the shell."""
+    source, module = ALONE[name]
+    file = ROOT / "build" / "lint" / f"tb_{module}_{data_w}.sv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(source(data_w))
+    return STANDARD, data_w, Top(f"tb_{module}", (file,))
 
 
 def lint(name: str, data_w: int, top: Top = Top()) -> int:
@@ -106,6 +116,8 @@ def main() -> int:
     subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
     plain = [(name, data_w) for name in devices for data_w in (512, 64)] or BUILDS
     builds = [*((name, data_w, Top()) for name, data_w in plain), *(on_board(board) for board in BOARDS if not devices)]
+    if not devices:
+        builds += [alone(name, data_w) for name in ALONE for data_w in WIDTHS]
     with ProcessPoolExecutor() as pool:
         running = [pool.submit(check, name, data_w, top) for name, data_w, top in builds for check in (read_for_synthesis, lint)]
         return max(job.result() for job in running)

@@ -10,6 +10,7 @@
     python tools/synth.py --family intel                ALM and M10K of Cyclone V instead
     python tools/synth.py --family ecp5 --device ecp5   LUT4 and EBR of ECP5, of the device that fits one
     python tools/synth.py --device one-socket total     another device than the standard one
+    python tools/synth.py --plane pcie total            a plane that is not in the shell
 
 A part is an instance of the shell, mapped by itself with the parameters that it has there. `glue` is what the shell has outside of
 its instances, `engine` the packet plane and the RoCE engine mapped together, `device` all of it mapped at once. The numbers are
@@ -40,11 +41,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "rtl" / "testing"))
 from nacelle_tb.device import STANDARD, Device, add_options, from_options  # noqa: E402
 from nacelle_tb.device_rtl import generate  # noqa: E402
+from nacelle_tb.planes import ALONE  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 OUT = ROOT / "build" / "synth"
 TOP = "nacelle_sim_top"
-SHELL = f"nacelle_shell${TOP}.shell"
 ENGINE, GLUE, DEVICE, TOTAL = "engine", "glue", "device", "total"
 TOGETHER = ("packet", "roce")  # what `engine` is made of
 FAMILIES = ("ultrascale+", "intel", "ecp5")
@@ -88,15 +89,23 @@ class Shell:
     """The device as slang reads it, one module for each instance. yosys never gives memory back, so each part is mapped in a copy
     of the process."""
 
-    def __init__(self, device: Device, family: str = FAMILIES[0], uram: bool = True) -> None:
+    def __init__(self, device: Device, family: str = FAMILIES[0], uram: bool = True, plane: str | None = None) -> None:
         from pyosys import libyosys as ys
 
         self.device, self.family, self.uram = device, family, uram
-        self.folder = OUT / f"{device.name}-{device.data_w}-{device.queue_pairs}"
+        self.folder = OUT / (f"{plane}-{device.data_w}" if plane else f"{device.name}-{device.data_w}-{device.queue_pairs}")
         self.folder.mkdir(parents=True, exist_ok=True)
+        top, file = TOP, ROOT / "sim" / f"{TOP}.sv"
+        self.shell = f"nacelle_shell${TOP}.shell"
+        if plane:
+            source, module = ALONE[plane]
+            top = f"tb_{module}"
+            file = self.folder / f"{top}.sv"
+            file.write_text(source(device.data_w))
+            self.shell = f"{module}${top}.dut"
         subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
         rtl = generate(device)
-        files = [*packages(rtl), ROOT / "sim" / f"{TOP}.sv"]
+        files = [*packages(rtl), file]
         search = " ".join(f"-y {path}" for path in [*module_dirs(rtl), GENERATED] if path.exists())
         self._ys, self._design = ys, ys.Design()
         listing = self.folder / "modules.txt"
@@ -107,14 +116,14 @@ class Shell:
         )
         with _output_to(log):
             self._run(
-                f"read_slang --no-implicit-memories --ignore-assertions --best-effort-hierarchy {search} --top {TOP} "
+                f"read_slang --no-implicit-memories --ignore-assertions --best-effort-hierarchy {search} --top {top} "
                 f"{' '.join(map(str, files))}"
             )
             self._run(f"tee -o {listing} ls")
         self.modules = re.findall(r"^  (\S+\$\S+)$", listing.read_text(), re.MULTILINE)
-        self._tops = {self._name(module): module for module in self.modules if self._parent(module) == SHELL}
-        inside = f"{self.path(SHELL)}."
-        self._deeper = {self.path(module).removeprefix(inside): module for module in self.modules if self._parent(module) != SHELL}
+        self._tops = {self._name(module): module for module in self.modules if self._parent(module) == self.shell}
+        inside = f"{self.path(self.shell)}."
+        self._deeper = {self.path(module).removeprefix(inside): module for module in self.modules if self._parent(module) != self.shell}
 
     def _run(self, command: str) -> None:
         self._ys.run_pass(command, self._design)
@@ -136,7 +145,7 @@ class Shell:
             kernel = self._kernel(module)
             same = [other for other in self.modules if other.startswith("socket$") and self._kernel(other) == kernel]
             return f"socket-{kernel}{f'-{same.index(module)}' if len(same) > 1 else ''}"
-        inside = path.removeprefix(f"{self.path(SHELL)}.")
+        inside = path.removeprefix(f"{self.path(self.shell)}.")
         return {"fabric": "memory"}.get(inside, re.sub(r"\bg_\w+\.", "", inside))
 
     def _kernel(self, socket: str) -> str:
@@ -160,7 +169,7 @@ class Shell:
         return part in (*self.parts, *self.extras, *self._deeper)
 
     def _top(self, part: str) -> str:
-        return (self._deeper | self._tops).get(part, SHELL)
+        return (self._deeper | self._tops).get(part, self.shell)
 
     def _inside(self, part: str, levels: int) -> list[str]:
         """The instances inside, so many levels deep."""
@@ -327,6 +336,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help="all, then `engine`, unless named; `total` is all parts")
     parser.add_argument("--list", action="store_true", help="name the parts and stop")
     add_options(parser)
+    parser.add_argument("--plane", choices=sorted(ALONE), help="a plane that is not in the shell, in its place")
     parser.add_argument("--family", choices=FAMILIES, default=FAMILIES[0])
     parser.add_argument("--no-uram", action="store_true", help="for a device without UltraRAM")
     parser.add_argument("--by-instance", type=int, default=0, metavar="LEVELS", help="sizes of the instances inside")
@@ -335,18 +345,18 @@ def main() -> None:
     arguments = parser.parse_args()
 
     device = from_options(arguments)
-    shell = Shell(device, arguments.family, uram=not arguments.no_uram)
+    shell = Shell(device, arguments.family, uram=not arguments.no_uram, plane=arguments.plane)
     if arguments.list:
         print("\n".join([*shell.parts, *shell.extras]))
         return
-    wanted = arguments.parts or [TOTAL, *([ENGINE] if arguments.family == FAMILIES[0] else [])]
+    wanted = arguments.parts or [TOTAL, *([ENGINE] if arguments.family == FAMILIES[0] and not arguments.plane else [])]
     parts = list(dict.fromkeys(part for name in wanted for part in (shell.parts if name == TOTAL else [name])))
     if unknown := [part for part in parts if not shell.knows(part)]:
         parser.error(f"no such part: {', '.join(unknown)}; --list names them, and instances inside are named like roce.requester")
 
     columns = (*SUMS[arguments.family], *(["levels"] if arguments.family == FAMILIES[0] else []))
     heads = (HEADS.get(key, key.upper() if len(key) < 6 else key) for key in columns)
-    heading = f"{device.name}, {device.data_w}"
+    heading = f"{arguments.plane or device.name}, {device.data_w}"
     print(f"{heading[:19]:20}{''.join(f'{head:>9} ' for head in heads)}{'s':>6}")
     rows = []
     for part in parts:
@@ -363,7 +373,7 @@ def main() -> None:
             show_memories(row)
         if arguments.paths > 1 and "paths" in row:
             show_paths(row)
-    suffix = "" if device.name == STANDARD else f"-{device.name}"
+    suffix = f"-{arguments.plane}" if arguments.plane else "" if device.name == STANDARD else f"-{device.name}"
     suffix += f"-{arguments.qps}-qps" if arguments.qps else ""
     suffix += f"-{arguments.family}" * (arguments.family != FAMILIES[0]) + "-no-uram" * arguments.no_uram
     (ROOT / "build" / f"synth-{device.data_w}{suffix}.json").write_text(json.dumps(rows, indent=1))

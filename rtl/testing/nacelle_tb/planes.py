@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planes that are not in the shell, each as a top of its own with plain ports: for tests, lint and synthesis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxiSlave, AxisSource, Plain, Port, Sink, Source, Type, wrapper
+
+TLP = "pcie_pkg::tlp_header_t"
+SLOT: Mapping[str, Port] = {
+    "settings": Plain("input", "pcie_pkg::pcie_config_t"),
+    "credits": Plain("input", "pcie_pkg::tlp_credits_t"),
+    "flr_request": Plain("input", "logic"),
+    "flr_done": Plain("output", "logic"),
+}
+
+
+def bar_map(sizes: Mapping[int, int], bases: Mapping[int, int]) -> Type:
+    """A `bar_map_t`: size, and base in the device, by BAR."""
+    bars = (f"'{{base: 64'd{bases.get(i, 0)}, size: 64'd{sizes.get(i, 0)}}}" for i in reversed(range(6)))
+    return Type(f"'{{{', '.join(bars)}}}")
+
+
+def tlps(data_w: int) -> dict[str, Port]:
+    """What is received and what is sent."""
+    return {"rx_header": Sink(TLP), "rx_data": AxisSink(data_w), "tx_header": Source(TLP), "tx_data": AxisSource(data_w)}
+
+
+def pcie(data_w: int) -> str:
+    """`tb_pcie_plane`, with BARs as a device in a slot has them: registers, doorbells, memory."""
+    ports = {
+        **SLOT,
+        **tlps(data_w),
+        "registers": AxilMaster(20),
+        "memory": AxiMaster(data_w),
+        "host": AxiSlave(data_w),
+        "msix_registers": AxilSlave(12),
+        "interrupt": Sink("logic [4:0]"),
+        "events": Plain("output", "pcie_pkg::pcie_events_t"),
+        "fault": Plain("output", "pcie_pkg::pcie_fault_t"),
+        "idle": Plain("output", "logic"),
+    }
+    bars = bar_map({0: 1 << 20, 2: 1 << 16, 4: 1 << 32}, {2: 1 << 40})
+    return wrapper("pcie_plane", {"DATA_W": data_w, "BAR_MAP": bars}, ports)
+
+
+# By name: source, and the instance that is measured.
+ALONE = {"pcie": (pcie, "pcie_plane")}
