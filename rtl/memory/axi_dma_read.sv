@@ -13,7 +13,8 @@ module axi_dma_read
     parameter int unsigned DATA_W       = 512,
     parameter int unsigned ID_W         = 4,
     parameter int unsigned BURST_BYTES  = 4096,
-    parameter int unsigned BUFFER_BEATS = 512     // power of two, at least one burst
+    parameter int unsigned BUFFER_BEATS = 512,    // power of two, at least one burst
+    parameter int unsigned ALIGN        = 1       // 1 or 4: what addresses are a multiple of
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -114,7 +115,7 @@ module axi_dma_read
   assign beat.ready = pop;
   assign note.ready = pop && beat.data.last;
 
-  byte_funnel #(.DATA_W(DATA_W)) funnel (.low(held_data_q), .high(beat.data.data), .amount(shift_q), .out(merged));
+  byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (.low(held_data_q), .high(beat.data.data), .amount(shift_q), .out(merged));
 
   always_ff @(posedge clk) begin
     if (pop) begin

@@ -15,7 +15,8 @@ module axi_dma_write
     parameter int unsigned DATA_W      = 512,
     parameter int unsigned ID_W        = 4,
     parameter int unsigned BURST_BYTES = 4096,
-    parameter int unsigned OUTSTANDING = 32      // bursts; power of two
+    parameter int unsigned OUTSTANDING = 32,     // bursts; power of two
+    parameter int unsigned ALIGN       = 1       // 1 or 4: what addresses are a multiple of
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -96,8 +97,9 @@ module axi_dma_write
   assign data.tready = ahead_out.valid && !burst.none && !flush && w_free;
 
   // Lane i has byte i - shift of the packet's beat; the lanes below have the end of the previous beat.
-  byte_funnel #(.DATA_W(DATA_W)) funnel (
-      .low({data.tdata[7:0], held_q[DATA_W-1:8]}), .high({8'b0, data.tdata[DATA_W-1:8]}), .amount(~shift), .out(merged)
+  localparam int unsigned GRAIN = 8 * ALIGN;
+  byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (
+      .low({data.tdata[GRAIN-1:0], held_q[DATA_W-1:GRAIN]}), .high({GRAIN'(0), data.tdata[DATA_W-1:GRAIN]}), .amount(~shift), .out(merged)
   );
 
   assign from_held = ~(strb_t'('1) << shift);

@@ -89,9 +89,12 @@ module pcie_completer
   tlp_behind #(.T(host_request_t), .COUNT_W(COUNT_W)) behind (.clk, .rst, .in(read), .inside_, .gone({1'b0, ended}), .out(read_now));
   pcie_completion_split #(.LARGEST(LARGEST)) split (.clk, .rst, .mps(settings.mps), .request(read_now), .piece);
 
+  // So that no path leads from a place's ready to the queue.
+  stream_if #(.T(read_piece_t)) cut ();
   read_piece_t piece_now;
-  assign piece_now = piece.data;
-  stream_demux #(.T(read_piece_t), .N(3)) places (.in(piece), .select(piece_now.place), .out(pieces));
+  stream_skid #(.T(read_piece_t)) cut_ready (.clk, .rst, .in(piece), .out(cut));
+  assign piece_now = cut.data;
+  stream_demux #(.T(read_piece_t), .N(3)) places (.in(cut), .select(piece_now.place), .out(pieces));
 
   // ---- the places, by their numbers ----
   localparam int unsigned REGISTERS = 32'(PLACE_REGISTERS);
@@ -143,5 +146,5 @@ module pcie_completer
     if (rst) events <= '0;
   end
 
-  assign idle = !rx_header.valid && steer_empty && inside_ == '0 && no_reads && !piece.valid && (&place_idle) && none_leave;
+  assign idle = !rx_header.valid && steer_empty && inside_ == '0 && no_reads && !cut.valid && (&place_idle) && none_leave;
 endmodule

@@ -4,7 +4,7 @@
 // up (`malformed`): those of one request are in order, and each but the last ends at a multiple of 64 bytes (Base Specification 2.3.1.1). One for no request is dropped.
 // Requests that were given up by time are finished here too, so that one place alone finishes them, between two completions.
 //
-// Latency: header to its first beat in the buffer 1 cycle. One completion and one beat a cycle, and one cycle more for a completion that begins within a beat and touches
+// Latency: header to its first beat in the buffer 1 cycle, last beat to `finish` 1. One completion and one beat a cycle, and one cycle more for a completion that begins within a beat and touches
 // one beat more than its payload has. Nothing stops it but a payload that is late: each request has its place.
 module pcie_completions
   import memory_pkg::*;
@@ -79,7 +79,7 @@ module pcie_completions
   logic        done;             // with the one that is here
   wire         free = !valid_q || done;
   wire         load = free && !expired.valid && header.valid;
-  wire         same = valid_q && done && tag_q == look;   // what is done now is not in the tables yet
+  wire         same = valid_q && done && tag_q == look;   // its progress is not in the table yet
 
   assign next          = header.data;
   assign look          = tag_t'(next.tag);
@@ -98,8 +98,16 @@ module pcie_completions
       expired_q  <= expired.valid;
       request_q  <= request_t'(requests[look]);
       progress_q <= next_progress;
-      waits_q    <= ours && look_waits && !(same && finish);
-      late_q     <= ours && (same && finish ? finish_given_up : look_late && !(same && late_end));
+      waits_q    <= expired.valid || (ours && look_waits);
+      late_q     <= ours && look_late;
+      if (finish && finish_tag == (expired.valid ? tag_t'(expired.data) : look)) begin   // what pcie_tags is told now
+        waits_q <= 1'b0;
+        late_q  <= ours && finish_given_up;
+      end
+      if (late_end && finish_tag == look) late_q <= 1'b0;
+    end else begin
+      waits_q <= waits;
+      late_q  <= late_there;
     end
     if (rst) valid_q <= 1'b0;
     else if (free) valid_q <= expired.valid || load;
@@ -114,7 +122,11 @@ module pcie_completions
   wire last = now_q.length == left;
   wire fits = has_data && now_q.byte_count == tlp_bytes_t'({left, 2'b00}) && now_q.lower_addr == {lane, 2'b00}
               && now_q.length <= left && now_q.length != '0 && (last || end_dword == '0);
-  wire wanted = !expired_q && waits_q;
+  // The completion before this one, which is told of now, may have finished its request.
+  wire finished   = finish && finish_tag == tag_q;
+  wire waits      = waits_q && !finished;
+  wire late_there = finished ? finish_given_up : late_q && !(late_end && finish_tag == tag_q);
+  wire wanted     = !expired_q && waits;
   wire place  = wanted && !failed && fits;
   // The last one that a request gets.
   wire ends_late = failed || now_q.byte_count <= (tlp_bytes_t'({now_q.length, 2'b00}) - tlp_bytes_t'(now_q.lower_addr[1:0]));
@@ -135,7 +147,7 @@ module pcie_completions
   wire ends  = moves && payload.tlast;
 
   assign payload.tready = valid_q && has_data && !expired_q && !flush_q;
-  assign done  = valid_q && (expired_q || !has_data || (place && wraps ? flush_q : ends));
+  assign done  = valid_q && (expired_q || !has_data || (wraps ? flush_q : ends));
   assign write = place && valid_q && (moves || flush_q);
   assign write_at = request_q.at + at_t'((12'(request_q.lane[LANE_W-1:0]) + 12'(progress_q.dwords)) >> LANE_W) + beat_q;
   wire [DWORDS-1:0] below = ~(DWORDS'('1) << payload_lane);   // lanes of the beat before
@@ -161,38 +173,47 @@ module pcie_completions
     end else if (moves) begin
       beat_q          <= beat_q + 1'b1;
       begun_payload_q <= 1'b1;
-      flush_q         <= ends && place && wraps;
+      flush_q         <= ends && wraps;
     end
   end
 
-  // ---- what follows ----
+  // ---- what follows, told in the next cycle ----
+  logic   ends_read, ends_error, gives_up;
+  fault_e cause;
   always_comb begin
-    finish          = 1'b0;
-    finish_error    = 1'b1;
-    finish_given_up = 1'b0;
-    fault           = FAULT_NONE;
-    if (done && expired_q) begin
-      finish          = 1'b1;
-      finish_given_up = 1'b1;
-      fault           = FAULT_TIMEOUT;
-    end else if (done && wanted && failed) begin
-      finish = 1'b1;
-      fault  = now_q.status == CPL_ABORT ? FAULT_ABORT : now_q.status == CPL_SUCCESS ? FAULT_MALFORMED : FAULT_UNSUPPORTED;
-    end else if (done && wanted && !fits) begin
-      finish          = 1'b1;
-      finish_given_up = 1'b1;
-      fault           = FAULT_MALFORMED;
-    end else if (done && wanted && last) begin
-      finish       = 1'b1;
-      finish_error = progress.poisoned;
-      if (progress.poisoned) fault = FAULT_POISONED;
+    ends_read  = 1'b0;
+    ends_error = 1'b1;
+    gives_up   = 1'b0;
+    cause      = FAULT_NONE;
+    if (expired_q && waits) begin
+      ends_read = 1'b1;
+      gives_up  = 1'b1;
+      cause     = FAULT_TIMEOUT;
+    end else if (wanted && failed) begin
+      ends_read = 1'b1;
+      cause     = now_q.status == CPL_ABORT ? FAULT_ABORT : now_q.status == CPL_SUCCESS ? FAULT_MALFORMED : FAULT_UNSUPPORTED;
+    end else if (wanted && !fits) begin
+      ends_read = 1'b1;
+      gives_up  = 1'b1;
+      cause     = FAULT_MALFORMED;
+    end else if (wanted && last) begin
+      ends_read  = 1'b1;
+      ends_error = progress.poisoned;
+      if (progress.poisoned) cause = FAULT_POISONED;
     end
   end
-  assign finish_tag = tag_q;
-  assign late_end   = done && !expired_q && !waits_q && late_q && ends_late;
-  assign late       = done && !expired_q && !waits_q && late_q;
-  assign unexpected = done && !expired_q && !waits_q && !late_q;
-  assign idle       = !valid_q && !header.valid;
+  wire stray = done && !expired_q && !waits;
+  always_ff @(posedge clk) begin
+    finish          <= !rst && done && ends_read;
+    finish_error    <= ends_error;
+    finish_given_up <= gives_up;
+    finish_tag      <= tag_q;
+    fault           <= done && !rst ? cause : FAULT_NONE;
+    late_end        <= !rst && stray && late_there && ends_late;
+    late            <= !rst && stray && late_there;
+    unexpected      <= !rst && stray && !late_there;
+  end
+  assign idle = !valid_q && !header.valid && !finish;
 
   // The payload is as long as its header says.
   always_ff @(posedge clk)

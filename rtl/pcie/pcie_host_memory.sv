@@ -44,7 +44,7 @@ module pcie_host_memory
   assign write_cmd.valid = asked[0].valid;
   assign write_cmd.data  = '{target: '0, key: '0, addr: write.addr, length: 32'(write.dwords) << 2};
   assign asked[0].ready  = write_cmd.ready;
-  axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W)) dma_write (
+  axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W), .ALIGN(4)) dma_write (
       .clk, .rst, .cmd(write_cmd), .data, .mem(unmasked), .done, .idle()
   );
   pcie_write_mask #(.DATA_W(DATA_W)) write_mask (.clk, .rst, .mask(asked[1]), .in(unmasked), .out(writer));
@@ -68,7 +68,7 @@ module pcie_host_memory
   assign read_cmd.valid  = pieces[0].valid;
   assign read_cmd.data   = '{target: '0, key: '0, addr: asked_piece.addr, length: 32'(asked_piece.dwords) << 2};
   assign pieces[0].ready = read_cmd.ready;
-  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(LARGEST), .BUFFER_BEATS(BEATS)) dma_read (
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(LARGEST), .BUFFER_BEATS(BEATS), .ALIGN(4)) dma_read (
       .clk, .rst, .cmd(read_cmd), .mem(reader), .data(read), .idle(dma_idle)
   );
   stream_fifo #(.T(read_piece_t), .DEPTH(PIECES)) notes (.clk, .rst, .in(pieces[1]), .out(kept), .empty(none_kept));

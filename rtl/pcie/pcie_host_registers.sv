@@ -2,7 +2,7 @@
 
 // Requests of the host to the registers, as AXI4-Lite: one access for each dword, in the order of addresses. A dword of a write without an enabled byte is
 // passed over; a read reads whole dwords, and nothing if it has no enabled byte. One write and one read at a time, independent of each other. A failed read makes its completion
-// an abort (CA); what is left of the read then gets no completion. Latency: request to AW 3 cycles, piece to AR 1, R to the header of the completion 2, its payload 4.
+// an abort (CA); what is left of the read then gets no completion. Latency: request to AW 2 cycles, piece to AR 1, R to the header of the completion 2, its payload 4.
 module pcie_host_registers
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -24,6 +24,9 @@ module pcie_host_registers
     axil_if.master   registers,
     output logic     reads_idle           // no piece inside
 );
+  localparam int unsigned DWORDS = DATA_W / 32;
+  localparam int unsigned LANE_W = $clog2(DWORDS);
+
   // ---- writes ----
   typedef enum logic [1:0] {
     W_IDLE,
@@ -35,23 +38,28 @@ module pcie_host_registers
   write_state_e  w_state_q;
   host_request_t write_q;
   logic          w_first_q, aw_left_q, w_left_q, w_error_q;
-  axis_if #(.DATA_W(32)) word ();
-  axis_narrow #(.DATA_W(DATA_W), .WORD_W(32)) narrow (.clk, .rst, .in(data), .out(word));
+  logic [LANE_W-1:0] lane_q;           // of the dword in the beat, which stays until all of it is written
 
+  logic [DWORDS-1:0][31:0] dwords;
+  assign dwords = data.tdata;
   wire w_last = write_q.dwords == 11'd1;
   wire [3:0] enables = w_first_q ? write_q.first_be : w_last ? write_q.last_be : '1;
   wire answered = w_state_q == W_ASKED && registers.bvalid;
-  wire passed   = w_state_q == W_WORD && word.tvalid && enables == '0;
+  wire passed   = w_state_q == W_WORD && data.tvalid && enables == '0;
   assign request.ready     = w_state_q == W_IDLE;
   assign registers.awvalid = w_state_q == W_ASKED && aw_left_q;
   assign registers.awaddr  = AXIL_ADDR_W'(write_q.addr);
   assign registers.wvalid  = w_state_q == W_ASKED && w_left_q;
-  assign registers.wdata   = word.tdata;
+  assign registers.wdata   = dwords[lane_q];
   assign registers.wstrb   = enables;
   assign registers.bready  = w_state_q == W_ASKED && !aw_left_q && !w_left_q;
-  assign word.tready       = (answered && registers.bready) || passed;
+  wire   next_dword        = (answered && registers.bready) || passed;
+  assign data.tready       = next_dword && (w_last || lane_q == LANE_W'(DWORDS - 1));
   assign written           = w_state_q == W_DONE;
   assign write_error       = written && w_error_q;
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, data.tkeep, data.tlast, data.tuser};
 
   always_ff @(posedge clk) begin
     if (registers.awready) aw_left_q <= 1'b0;
@@ -66,18 +74,22 @@ module pcie_host_registers
       W_WORD: begin
         aw_left_q <= 1'b1;
         w_left_q  <= 1'b1;
-        if (word.tvalid && enables != '0) w_state_q <= W_ASKED;
+        if (data.tvalid && enables != '0) w_state_q <= W_ASKED;
       end
       W_ASKED: if (answered && registers.bready) w_error_q <= w_error_q || registers.bresp[1];
       default: w_state_q <= W_IDLE;
     endcase
-    if (word.tready) begin
+    if (next_dword) begin
+      lane_q         <= w_last ? '0 : lane_q + 1'b1;
       write_q.addr   <= write_q.addr + addr_t'(4);
       write_q.dwords <= write_q.dwords - 1'b1;
       w_first_q      <= 1'b0;
       w_state_q      <= w_last ? W_DONE : W_WORD;
     end
-    if (rst) w_state_q <= W_IDLE;
+    if (rst) begin
+      w_state_q <= W_IDLE;
+      lane_q    <= '0;
+    end
   end
 
   // ---- reads ----

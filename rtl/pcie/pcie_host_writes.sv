@@ -45,7 +45,7 @@ module pcie_host_writes
   assign promised_in.valid = request.valid && room;
   assign promised_in.data  = request.data;
   assign request.ready     = promised_in.ready && room;
-  stream_fifo #(.T(host_request_t), .DEPTH(2)) promises (.clk, .rst, .in(promised_in), .out(promised), .empty());
+  stream_slice #(.T(host_request_t)) promises (.clk, .rst, .in(promised_in), .out(promised));
 
   wire ends = store_in.tvalid && store_in.tready && store_in.tlast;
   assign store_in.tvalid = data.tvalid && promised.valid;

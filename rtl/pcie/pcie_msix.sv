@@ -2,7 +2,8 @@
 
 // MSI-X (PCI Local Bus 3.0, 6.8.2; Base Specification 6.1.4): the table, the pending bits, and requests of vectors as memory writes. A vector that is requested is pending until its message is
 // sent; requests meanwhile are merged. It is sent if MSI-X and bus mastering are on, neither the function nor the vector is masked, and the vector's interval since its last message is over.
-// Several take turns. Latency: request to header 4 cycles, a message every 4 cycles. `request` never stops.
+// One vector a cycle is looked at: that which is requested, else one after the other. Latency: request to header 4 cycles, if it may be sent; one that waited is found within
+// 2 VECTORS cycles. A message every 4 cycles. `request` never stops.
 //
 // Addresses of the page: see MSIX_TABLE, MSIX_PBA, MSIX_INTERVAL. Whole dwords only.
 module pcie_msix
@@ -79,21 +80,16 @@ module pcie_msix
     M_DATA
   } state_e;
 
-  state_e             state_q;
-  vector_t            vector_q, picked;
-  logic [VECTORS-1:0] eligible, grant;
-  addr_t              addr_q;
-  logic [31:0]        data_q;
-  interval_t          time_q;
+  state_e      state_q;
+  vector_t     vector_q, turn_q, look_q;         // look: the vector that is looked at
+  logic        direct_q;                         // it is one that was requested
+  addr_t       addr_q;
+  logic [31:0] data_q;
+  interval_t   time_q;
   wire on   = settings.msix_enable && settings.bus_master && !reset;
-  wire pick = state_q == M_PICK && |eligible;
+  wire may  = pending_q[look_q] && !masked_q[look_q] && !waits_q[look_q];
+  wire pick = state_q == M_PICK && on && !settings.msix_mask && may;
   wire sent = state_q == M_DATA && payload.tready;
-  assign eligible = on && !settings.msix_mask ? pending_q & ~masked_q & ~waits_q : '0;
-  round_robin #(.N(VECTORS)) turns (.clk, .rst, .request(eligible), .take(pick), .grant);
-  always_comb begin
-    picked = '0;
-    for (int unsigned i = 0; i < VECTORS; i++) if (grant[i]) picked |= vector_t'(i);
-  end
 
   assign header.valid = state_q == M_HEADER && on;
   always_comb begin
@@ -118,8 +114,7 @@ module pcie_msix
   assign request.ready = 1'b1;
   wire asks = request.valid && 32'(asked) < VECTORS;
 
-  // One vector after the other is looked at: is its interval over?
-  vector_t look_q;
+  // Is its interval over?
   wire interval_t left = next_at[look_q] - time_q;
   wire over = left[MSIX_INTERVAL_W-1] || left == '0;
   wire back = state_q == M_HEADER && !on;       // it goes later
@@ -129,12 +124,12 @@ module pcie_msix
       addr_q <= {addr_hi[vector_q], addr_lo[vector_q]};
       data_q <= data[vector_q];
     end
-    if (pick) vector_q <= picked;
+    if (pick) vector_q <= look_q;
     if (over) waits_q[look_q] <= 1'b0;
     if (sent) waits_q[vector_q] <= limited_q[vector_q];
     if (write && in_table && at[3:2] == 2'd3) masked_q[entry] <= wdata[0];
     if (write && in_interval) limited_q[timer] <= interval_t'(wdata) != '0;
-    if (pick) pending_q[picked] <= 1'b0;
+    if (pick) pending_q[look_q] <= 1'b0;
     if (asks) pending_q[asked] <= 1'b1;
     if (back) pending_q[vector_q] <= 1'b1;
     unique case (state_q)
@@ -147,7 +142,9 @@ module pcie_msix
       default: if (payload.tready) state_q <= M_PICK;
     endcase
     time_q <= time_q + 1'b1;
-    look_q <= 32'(look_q) == VECTORS - 1 ? '0 : look_q + 1'b1;
+    direct_q <= asks && !direct_q;               // every other cycle at most, so that no client keeps others from their turn
+    look_q   <= asks && !direct_q ? asked : turn_q;
+    if (!asks || direct_q) turn_q <= 32'(turn_q) == VECTORS - 1 ? '0 : turn_q + 1'b1;
     if (reset) begin
       pending_q <= '0;
       masked_q  <= '1;
@@ -158,6 +155,8 @@ module pcie_msix
       pending_q <= '0;
       waits_q   <= '0;
       limited_q <= '0;
+      turn_q    <= '0;
+      direct_q  <= 1'b0;
       look_q    <= '0;
       time_q    <= '0;
     end

@@ -194,9 +194,9 @@ package pcie_pkg;
     logic       last;          // of its burst
     logic       empty;         // nothing is enabled
     logic       bottom;        // a run that begins with the beat's first byte
-    logic       top;           // a run that ends with its last byte
+    logic       ends;          // no TLP goes on behind it
     logic [3:0] first;         // dword
-    logic [3:0] final_;        // dword
+    logic [4:0] dwords;
     logic [3:0] first_be;
     logic [3:0] final_be;
     addr_t      addr;          // of the beat

@@ -13,7 +13,7 @@ module pcie_read_parts
     input  logic            clk,
     input  logic            rst,
     input  logic [2:0]      mrrs,                 // as pcie_config_t
-    axi_if.slave            in,                   // AR
+    axi_if.slave            in,                   // AR; its other channels are unused
     stream_if.source        part,                 // read_part_t
     output logic [ID_W-1:0] part_id               // with it
 );
@@ -49,6 +49,18 @@ module pcie_read_parts
     else if (in.arready) valid_q <= in.arvalid;
   end
 
+  // The other channels are not used here.
+  assign in.awready = 1'b0;
+  assign in.wready  = 1'b0;
+  assign in.bid     = '0;
+  assign in.bresp   = '0;
+  assign in.bvalid  = 1'b0;
+  assign in.rdata   = '0;
+  assign in.rid     = '0;
+  assign in.rresp   = '0;
+  assign in.rlast   = 1'b0;
+  assign in.rvalid  = 1'b0;
+
   logic unused_ok;
-  assign unused_ok = &{1'b0, in.araddr[1:0]};
+  assign unused_ok = &{1'b0, in.araddr[1:0], in.awaddr, in.awid, in.awlen, in.awvalid, in.wdata, in.wstrb, in.wlast, in.wvalid, in.bready, in.rready};
 endmodule

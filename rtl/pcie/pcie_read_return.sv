@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Gives the data of reads back in the order in which they were asked for, also across IDs. A part begins when all its completions are there; one that failed is beats of zeros with
-// SLVERR. Latency 1 cycle from the part's turn to R, one beat a cycle.
+// SLVERR. Latency 2 cycles from the part's turn to R, one beat a cycle.
 module pcie_read_return
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -25,19 +25,21 @@ module pcie_read_return
     output logic [$clog2(TAGS)-1:0]  oldest,
     input  logic                     oldest_done,
     input  logic                     oldest_error,
-    output logic                     drained,    // pulse
-    output logic [$clog2(BEATS):0]   freed,      // with it: beats of the buffer
+    output logic                     drained,    // pulse,
+    output logic [$clog2(TAGS)-1:0]  drained_tag,//   of this one,
+    output logic [$clog2(BEATS):0]   freed,      //   and beats of the buffer
     // the buffer
     input  logic                     write,
     input  logic [$clog2(BEATS)-1:0] write_at,
     input  logic [DATA_W-1:0]        write_data,
-    axi_if.slave                     out,        // R
+    axi_if.slave                     out,        // R; its other channels are unused
     output logic                     idle        // no part inside
 );
   typedef logic [$clog2(BEATS):0] beats_t;
   typedef logic [$clog2(BEATS)-1:0] at_t;
   typedef struct packed {
     logic                    off;
+    logic                    error;
     logic [$clog2(TAGS)-1:0] tag;
     beats_t                  beats;
     logic                    ends;
@@ -45,29 +47,39 @@ module pcie_read_return
   } part_t;
 
   stream_if #(.T(part_t)) part_in ();
+  stream_if #(.T(part_t)) waiting ();
+  stream_if #(.T(part_t)) there ();
   stream_if #(.T(part_t)) part ();
   logic none;
   assign part_in.valid = asked;
-  assign part_in.data  = '{off: asked_off, tag: asked_tag, beats: asked_beats, ends: asked_ends, id: asked_id};
+  assign part_in.data  = '{off: asked_off, error: asked_off, tag: asked_tag, beats: asked_beats, ends: asked_ends, id: asked_id};
   assign room          = part_in.ready;
-  stream_fifo #(.T(part_t), .DEPTH(TAGS), .BLOCK_RAM(1'b0)) parts (.clk, .rst, .in(part_in), .out(part), .empty(none));
+  stream_fifo #(.T(part_t), .DEPTH(TAGS), .BLOCK_RAM(1'b0)) parts (.clk, .rst, .in(part_in), .out(waiting), .empty(none));
+
+  wire done = waiting.data.off || oldest_done;
+  assign oldest        = waiting.data.tag;
+  assign there.valid   = waiting.valid && done;
+  assign waiting.ready = there.ready && done;
+  always_comb begin
+    there.data       = waiting.data;
+    there.data.error = waiting.data.off || oldest_error;
+  end
+  stream_slice #(.T(part_t), .SKID(1'b0)) turn (.clk, .rst, .in(there), .out(part));
 
   at_t    at_q;                                  // in the buffer
   beats_t beat_q;                                // of the part
   logic   valid_q;
-  wire    turn  = part.valid && (part.data.off || oldest_done);
-  wire    bad   = part.data.off || oldest_error;
-  wire    pop   = turn && (!valid_q || out.rready);
-  wire    last  = beat_q == part.data.beats - 1'b1;
-  assign oldest     = part.data.tag;
-  assign part.ready = pop && last;
-  assign drained    = pop && last && !part.data.off;
-  assign freed      = part.data.beats;
+  wire    pop  = part.valid && (!valid_q || out.rready);
+  wire    last = beat_q == part.data.beats - 1'b1;
+  assign part.ready  = pop && last;
+  assign drained     = pop && last && !part.data.off;
+  assign drained_tag = part.data.tag;
+  assign freed       = part.data.beats;
 
   (* ram_style = "block" *) logic [DATA_W-1:0] buffer[BEATS];
   logic [DATA_W-1:0] read_q;
   always_ff @(posedge clk) if (write) buffer[write_at] <= write_data;
-  always_ff @(posedge clk) if (pop) read_q <= bad ? '0 : buffer[at_q];
+  always_ff @(posedge clk) if (pop) read_q <= part.data.error ? '0 : buffer[at_q];
 
   assign out.rvalid = valid_q;
   assign out.rdata  = read_q;
@@ -75,7 +87,7 @@ module pcie_read_return
     if (pop) begin
       out.rid   <= part.data.id;
       out.rlast <= last && part.data.ends;
-      out.rresp <= bad ? AXI_SLVERR : AXI_OKAY;
+      out.rresp <= part.data.error ? AXI_SLVERR : AXI_OKAY;
     end
     if (rst) begin
       at_q    <= '0;
@@ -87,5 +99,17 @@ module pcie_read_return
       if (!valid_q || out.rready) valid_q <= pop;
     end
   end
-  assign idle = none && !valid_q;
+  assign idle = none && !part.valid && !valid_q;
+
+  // The other channels are not used here.
+  assign out.arready = 1'b0;
+  assign out.awready = 1'b0;
+  assign out.wready  = 1'b0;
+  assign out.bid     = '0;
+  assign out.bresp   = '0;
+  assign out.bvalid  = 1'b0;
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, out.araddr, out.arid, out.arlen, out.arvalid, out.awaddr, out.awid, out.awlen, out.awvalid, out.wdata, out.wstrb, out.wlast,
+                       out.wvalid, out.bready};
 endmodule

@@ -7,7 +7,7 @@
 // UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP; `fault` has a record. While `off` (bus mastering is off, or a function-level reset) nothing is
 // sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads were sent. Nothing waits for ever.
 //
-// Latency: AR to the header 2 cycles, last completion's data to R 3; writes as there. One beat a cycle each way; a read TLP a cycle.
+// Latency: AR to the header 3 cycles, the last beat of its completions to R 5; writes as there. One beat a cycle each way; a read TLP a cycle.
 module pcie_requester
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -48,7 +48,8 @@ module pcie_requester
   end
 
   wire off = !settings.bus_master || reset;
-  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) reader ();
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) asking ();    // AR
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) giving ();    // R
   axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) writer ();
   logic sent, dropped, writes_idle;
 
@@ -59,19 +60,35 @@ module pcie_requester
   );
 
   // ---- reads: parts, sent when they have a tag and a place ----
-  stream_if #(.T(read_part_t)) part ();
+  typedef struct packed {
+    read_part_t      part;
+    logic [ID_W-1:0] id;
+    beats_t          beats;                        // of the buffer
+  } placed_t;
+
+  stream_if #(.T(read_part_t)) cut ();
+  stream_if #(.T(placed_t)) placed ();
+  stream_if #(.T(placed_t)) part ();
   stream_if #(.T(tag_t)) tag ();
-  logic [ID_W-1:0] part_id;
+  logic [ID_W-1:0] cut_id;
   logic            order_room;
   beats_t          free_q, beats, freed;
   logic [AT_W-1:0] at_q;
-  read_part_t      now;
-  assign now = part.data;
+  read_part_t      now, next;
+  assign now   = part.data.part;
+  assign beats = part.data.beats;
 
   pcie_read_parts #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) parts (
-      .clk, .rst, .mrrs(settings.mrrs), .in(reader), .part, .part_id
+      .clk, .rst, .mrrs(settings.mrrs), .in(asking), .part(cut), .part_id(cut_id)
   );
-  assign beats = beats_t'((12'(now.addr[2+:LANE_W]) + 12'(now.dwords) - 12'd1) >> LANE_W) + 1'b1;
+  assign next         = cut.data;
+  assign placed.valid = cut.valid;
+  assign placed.data  = '{
+      part: next, id: cut_id, beats: beats_t'((12'(next.addr[2+:LANE_W]) + 12'(next.dwords) - 12'd1) >> LANE_W) + 1'b1
+  };
+  assign cut.ready    = placed.ready;
+  stream_slice #(.T(placed_t), .SKID(1'b0)) place (.clk, .rst, .in(placed), .out(part));
+
   wire may  = part.valid && order_room && !off && tag.valid && beats <= free_q;
   wire asks = may && read_header.ready;
   wire skip = part.valid && order_room && off;
@@ -93,7 +110,7 @@ module pcie_requester
 
   // ---- their completions ----
   stream_if #(.T(tag_t)) expired ();
-  tag_t look, finish_tag, oldest;
+  tag_t look, finish_tag, oldest, drained_tag;
   logic look_waits, look_late, finish, finish_error, finish_given_up, late_end, oldest_done, oldest_error, drained, none_busy;
   logic write, unexpected, late, completions_idle, return_idle;
   logic [AT_W-1:0]   write_at;
@@ -102,7 +119,7 @@ module pcie_requester
 
   pcie_tags #(.TAGS(TAGS), .TIMEOUT(TIMEOUT)) tags (
       .clk, .rst, .extended(settings.extended_tags), .next(tag), .end_all(reset), .look, .look_waits, .look_late, .finish, .finish_error,
-      .finish_given_up, .late_end, .finish_tag, .expired, .oldest, .oldest_done, .oldest_error, .drained, .none_busy
+      .finish_given_up, .late_end, .finish_tag, .expired, .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .none_busy
   );
   pcie_completions #(.DATA_W(DATA_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) completions (
       .clk, .rst, .id(settings.id), .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]), .asked_dwords(now.dwords),
@@ -110,8 +127,8 @@ module pcie_requester
       .late_end, .finish_tag, .write, .write_at, .write_data(write_beat), .fault(cause), .unexpected, .late, .idle(completions_idle)
   );
   pcie_read_return #(.DATA_W(DATA_W), .ID_W(ID_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) back (
-      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_beats(beats), .asked_ends(now.ends), .asked_id(part_id),
-      .room(order_room), .oldest, .oldest_done, .oldest_error, .drained, .freed, .write, .write_at, .write_data(write_beat), .out(reader),
+      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_beats(beats), .asked_ends(now.ends), .asked_id(part.data.id),
+      .room(order_room), .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .freed, .write, .write_at, .write_data(write_beat), .out(giving),
       .idle(return_idle)
   );
 
@@ -126,17 +143,17 @@ module pcie_requester
   end
 
   // ---- one port ----
-  assign reader.araddr  = host.araddr;
-  assign reader.arid    = host.arid;
-  assign reader.arlen   = host.arlen;
-  assign reader.arvalid = host.arvalid;
-  assign host.arready   = reader.arready;
-  assign host.rdata     = reader.rdata;
-  assign host.rid       = reader.rid;
-  assign host.rresp     = reader.rresp;
-  assign host.rlast     = reader.rlast;
-  assign host.rvalid    = reader.rvalid;
-  assign reader.rready  = host.rready;
+  assign asking.araddr  = host.araddr;
+  assign asking.arid    = host.arid;
+  assign asking.arlen   = host.arlen;
+  assign asking.arvalid = host.arvalid;
+  assign host.arready   = asking.arready;
+  assign host.rdata     = giving.rdata;
+  assign host.rid       = giving.rid;
+  assign host.rresp     = giving.rresp;
+  assign host.rlast     = giving.rlast;
+  assign host.rvalid    = giving.rvalid;
+  assign giving.rready  = host.rready;
   assign writer.awaddr  = host.awaddr;
   assign writer.awid    = host.awid;
   assign writer.awlen   = host.awlen;
@@ -152,8 +169,37 @@ module pcie_requester
   assign host.bvalid    = writer.bvalid;
   assign writer.bready  = host.bready;
 
+  assign asking.awaddr = '0;
+  assign asking.awid = '0;
+  assign asking.awlen = '0;
+  assign asking.awvalid = '0;
+  assign asking.wdata = '0;
+  assign asking.wstrb = '0;
+  assign asking.wlast = '0;
+  assign asking.wvalid = '0;
+  assign asking.bready = '0;
+  assign asking.rready = '0;
+  assign giving.awaddr = '0;
+  assign giving.awid = '0;
+  assign giving.awlen = '0;
+  assign giving.awvalid = '0;
+  assign giving.wdata = '0;
+  assign giving.wstrb = '0;
+  assign giving.wlast = '0;
+  assign giving.wvalid = '0;
+  assign giving.bready = '0;
+  assign giving.araddr = '0;
+  assign giving.arid = '0;
+  assign giving.arlen = '0;
+  assign giving.arvalid = '0;
+  assign writer.araddr = '0;
+  assign writer.arid = '0;
+  assign writer.arlen = '0;
+  assign writer.arvalid = '0;
+  assign writer.rready = '0;
+
   assign quiet = none_busy && completions_idle;
-  assign idle  = quiet && writes_idle && !part.valid && return_idle;
+  assign idle  = quiet && writes_idle && !cut.valid && !part.valid && return_idle;
 
   always_ff @(posedge clk) begin
     events.writes      <= sent;

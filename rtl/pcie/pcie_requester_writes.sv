@@ -61,11 +61,11 @@ module pcie_requester_writes
   logic [DATA_W-1:0] run_data;
   logic next_valid, next_bottom, beats_idle, join_idle, none_stored;
 
-  pcie_write_beats #(.DATA_W(DATA_W)) beats (
-      .clk, .rst, .in(bounded), .out(run), .out_data(run_data), .next_valid, .next_bottom, .idle(beats_idle)
+  pcie_write_beats #(.DATA_W(DATA_W), .LARGEST(LARGEST)) beats (
+      .clk, .rst, .mps(settings.mps), .in(bounded), .out(run), .out_data(run_data), .next_valid, .next_bottom, .idle(beats_idle)
   );
-  pcie_write_join #(.DATA_W(DATA_W), .LARGEST(LARGEST)) join_beats (
-      .clk, .rst, .mps(settings.mps), .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .idle(join_idle)
+  pcie_write_join #(.DATA_W(DATA_W)) join_beats (
+      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .idle(join_idle)
   );
   stream_fifo #(.T(write_tlp_t), .DEPTH(TLPS)) tlps (.clk, .rst, .in(tlp_in), .out(tlp), .empty(none_stored));
   axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BYTES * 8 / DATA_W)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());

@@ -28,11 +28,12 @@ module pcie_tags
     input  logic            late_end,             // pulse: those of a tag in quarantine have come
     input  logic [$clog2(TAGS)-1:0] finish_tag,   // of both
     stream_if.source        expired,              // logic [$clog2(TAGS)-1:0]
-    // the data of the oldest read
+    // reads in order
     input  logic [$clog2(TAGS)-1:0] oldest,
     output logic            oldest_done,
     output logic            oldest_error,
-    input  logic            drained,              // pulse: of that tag
+    input  logic            drained,              // pulse: the data of this tag is given on
+    input  logic [$clog2(TAGS)-1:0] drained_tag,
     output logic            none_busy
 );
   localparam int unsigned TAG_W = $clog2(TAGS);
@@ -126,7 +127,7 @@ module pcie_tags
     end
     if (late_end) quarantine_q[finish_tag] <= 1'b0;
     if (ended) quarantine_q[scanned_q] <= 1'b0;
-    if (drained) busy_q[oldest] <= 1'b0;
+    if (drained) busy_q[drained_tag] <= 1'b0;
     if (rst) begin
       busy_q       <= '0;
       quarantine_q <= '0;

@@ -8,10 +8,12 @@ module pcie_write_beats
   import pcie_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
+    parameter int unsigned LARGEST = 512,          // bytes of a TLP, a power of two from 128
     parameter int unsigned BURSTS = 16             // addresses that wait for their data, a power of two
 ) (
     input  logic              clk,
     input  logic              rst,
+    input  logic [2:0]        mps,                 // as pcie_config_t
     axi_if.slave              in,                  // AW without its ID, and W
     stream_if.source          out,                 // beat_run_t
     output logic [DATA_W-1:0] out_data,            // with it
@@ -40,7 +42,7 @@ module pcie_write_beats
 
   logic                  raw_valid_q, raw_last_q, raw_free;
   logic [DATA_W-1:0]     raw_data_q;
-  enables_t              raw_strb_q;               // those that were not passed on yet
+  enables_t              raw_strb_q;
   logic [ADDR_W-1:SHIFT] raw_beat_q;
   logic [7:0]            beat_q;                   // beats of the burst taken
   wire take = in.wvalid && in.wready;
@@ -49,38 +51,43 @@ module pcie_write_beats
   assign burst.ready = take && last;
 
   // ---- what is enabled ----
-  lanes_t any, prefix, suffix, lowest, chosen, one;
-  logic   plain;
+  lanes_t any_q, prefix_q, suffix_q;               // dwords: some byte, those from the first on, those up to the last
+  lanes_t lowest, chosen, earlier;
+  logic   plain, gap;
   always_comb begin
+    earlier = '0;                                  // a dword is enabled before it
+    gap    = 1'b0;                                 // and one after a gap
     for (int unsigned i = 0; i < DWORDS; i++) begin
-      any[i]    = raw_strb_q[i] != '0;
-      prefix[i] = raw_strb_q[i] inside {4'b1111, 4'b0111, 4'b0011, 4'b0001};
-      suffix[i] = raw_strb_q[i] inside {4'b1111, 4'b1110, 4'b1100, 4'b1000};
+      if (i > 0) earlier[i] = earlier[i-1] || any_q[i-1];
+      if (i > 0 && any_q[i] && earlier[i] && !any_q[i-1]) gap = 1'b1;
     end
-    lowest = any & (~any + 1'b1);
-    one    = any + lowest;                         // has no dword in common with one run
-    plain  = (one & any) == '0 && ((any & (any >> 1)) & ~suffix) == '0 && ((any & (any << 1)) & ~prefix) == '0;
-    chosen = plain ? any : lowest;
+    lowest = any_q & ~earlier;
+    plain  = !gap && ((any_q & (any_q >> 1)) & ~suffix_q) == '0 && ((any_q & (any_q << 1)) & ~prefix_q) == '0;
+    chosen = plain ? any_q : lowest;
   end
+
+  // A TLP ends where the next address is a multiple of its largest size.
+  tlp_bytes_t size;
+  logic [11:0] behind;
+  assign size   = size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps);
+  assign behind = {raw_beat_q[11:SHIFT] + 1'b1, SHIFT'(0)};
 
   beat_run_t run, run_q;
   always_comb begin
     run        = '0;
-    run.empty  = any == '0;
+    run.empty  = any_q == '0;
     run.last   = raw_last_q && plain;
-    run.bottom = chosen[0] && prefix[0];
-    run.top    = chosen[DWORDS-1] && suffix[DWORDS-1];
+    run.bottom = chosen[0] && prefix_q[0];
+    run.ends   = run.last || !(chosen[DWORDS-1] && suffix_q[DWORDS-1]) || ({1'b0, behind} & (size - 1'b1)) == '0;
     run.addr   = {raw_beat_q, SHIFT'(0)};
     for (int unsigned i = 0; i < DWORDS; i++) begin
       if (lowest[i]) begin
         run.first    |= 4'(i);
         run.first_be |= raw_strb_q[i];
       end
-      if (chosen[i] && (i == DWORDS - 1 || !chosen[(i+1)%DWORDS])) begin
-        run.final_   |= 4'(i);
-        run.final_be |= raw_strb_q[i];
-      end
+      if (chosen[i] && (i == DWORDS - 1 || !chosen[(i+1)%DWORDS])) run.final_be |= raw_strb_q[i];
     end
+    run.dwords = plain ? 5'($countones(any_q)) : 5'd1;
   end
 
   logic run_valid_q;
@@ -101,8 +108,12 @@ module pcie_write_beats
       raw_strb_q <= in.wstrb;
       raw_last_q <= last;
       raw_beat_q <= burst.data.beat + (ADDR_W - SHIFT)'(beat_q);
-    end else if (step)
-      for (int unsigned i = 0; i < DWORDS; i++) if (lowest[i]) raw_strb_q[i] <= '0;
+      for (int unsigned i = 0; i < DWORDS; i++) begin
+        any_q[i]    <= in.wstrb[4*i+:4] != '0;
+        prefix_q[i] <= in.wstrb[4*i+:4] inside {4'b1111, 4'b0111, 4'b0011, 4'b0001};
+        suffix_q[i] <= in.wstrb[4*i+:4] inside {4'b1111, 4'b1110, 4'b1100, 4'b1000};
+      end
+    end else if (step) any_q <= any_q & ~lowest;   // the rest of it
     if (rst) begin
       run_valid_q <= 1'b0;
       raw_valid_q <= 1'b0;
@@ -115,6 +126,17 @@ module pcie_write_beats
   end
   assign idle = none_waits && !raw_valid_q && !run_valid_q;
 
+  // The other channels are not used here.
+  assign in.arready = 1'b0;
+  assign in.bid     = '0;
+  assign in.bresp   = '0;
+  assign in.bvalid  = 1'b0;
+  assign in.rdata   = '0;
+  assign in.rid     = '0;
+  assign in.rresp   = '0;
+  assign in.rlast   = 1'b0;
+  assign in.rvalid  = 1'b0;
+
   logic unused_ok;
-  assign unused_ok = &{1'b0, in.awaddr[SHIFT-1:0], in.awid, in.wlast};
+  assign unused_ok = &{1'b0, in.awaddr[SHIFT-1:0], in.awid, in.wlast, in.bready, in.araddr, in.arid, in.arlen, in.arvalid, in.rready};
 endmodule

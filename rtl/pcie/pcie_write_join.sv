@@ -7,12 +7,10 @@ module pcie_write_join
   import memory_pkg::*;
   import pcie_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512,
-    parameter int unsigned LARGEST = 512           // bytes, a power of two from 128
+    parameter int unsigned DATA_W = 512
 ) (
     input  logic              clk,
     input  logic              rst,
-    input  logic [2:0]        mps,                 // as pcie_config_t
     stream_if.sink            run,                 // beat_run_t
     input  logic [DATA_W-1:0] run_data,            // with it
     input  logic              next_valid,          // see pcie_write_beats
@@ -39,15 +37,9 @@ module pcie_write_join
   assign now = run.data;
 
   // ---- the beat ----
-  tlp_bytes_t size, behind;
-  always_comb begin
-    size   = size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps);
-    behind = {1'b0, now.addr[11:0]} + tlp_bytes_t'(DATA_W / 8);
-  end
-  wire at_end   = now.last || !now.top || (behind & (size - 1'b1)) == '0;
-  wire closes   = at_end || !next_bottom;
-  wire known    = now.empty || at_end || next_valid;
-  wire lanes_t here = lanes_t'(now.final_) - lanes_t'(now.first) + 1'b1;
+  wire closes = now.ends || !next_bottom;
+  wire known  = now.empty || now.ends || next_valid;
+  wire lanes_t here = lanes_t'(now.dwords);
   wire lane_t shift = open_q ? shift_q : lane_t'(now.first);
   wire lanes_t held = open_q && shift != '0 ? lanes_t'(DWORDS) - lanes_t'(shift) : '0;
   wire [LANE_W+1:0] there = (LANE_W + 2)'(held) + (LANE_W + 2)'(here);   // dwords to give

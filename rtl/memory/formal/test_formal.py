@@ -33,9 +33,9 @@ def test_bounded(what: str, frames: int, cut: str) -> None:
     prove(HERE / f"{what}_formal.sv", frames=frames, cut=cut)
 
 
-@pytest.mark.parametrize("width", [16, 64])
-def test_byte_funnel(width: int) -> None:
-    prove(HERE / "byte_funnel_formal.sv", {"DATA_W": width})
+@pytest.mark.parametrize(("width", "align"), [(16, 1), (64, 1), (64, 4), (512, 4)])
+def test_byte_funnel(width: int, align: int) -> None:
+    prove(HERE / "byte_funnel_formal.sv", {"DATA_W": width, "ALIGN": align})
 
 
 def test_ecc() -> None:

@@ -47,7 +47,6 @@ def test_axis_widen(data_w: int, word_w: int) -> None:
     run("axis_widen", __file__, params={"DATA_W": data_w, "WORD_W": word_w}, ports=ports)
 
 
-@pytest.mark.parametrize(("data_w", "word_w"), [(16, 8), (64, 8), (512, 8), (64, 32), (512, 32)])
-def test_axis_narrow(data_w: int, word_w: int) -> None:
-    ports = {"in": AxisSinkPort(data_w), "out": AxisSourcePort(word_w)}
-    run("axis_narrow", __file__, params={"DATA_W": data_w, "WORD_W": word_w}, ports=ports)
+@pytest.mark.parametrize("data_w", [16, 64, 512])
+def test_axis_narrow(data_w: int) -> None:
+    run("axis_narrow", __file__, params={"DATA_W": data_w}, ports={"in": AxisSinkPort(data_w), "out": AxisSourcePort(8)})
