@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints the whole RTL at every DATA_W, and with several memories or ECC, and the planes that no device has: with Verilator -Wall (waivers with their reasons are in
-rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more strictly. Only its errors count.
+"""Lints the whole RTL at every DATA_W, and with several memories or ECC, and the planes that no device has: with Verilator -Wall
+(waivers with their reasons are in rtl/lint.vlt), and with slang, which reads it for synthesis and takes the standard more
+strictly. Only its errors count.
 
     python tools/lint.py [--device DEVICE ...]
 
@@ -52,7 +53,7 @@ def on_board(name: str) -> tuple[str, int, Top]:
 def alone(name: str, data_w: int) -> tuple[str, int, Top]:
     """A plane that is not in the shell."""
     source, module = ALONE[name]
-    file = ROOT / "build" / "lint" / f"tb_{module}_{data_w}.sv"
+    file = ROOT / "build" / "lint" / str(data_w) / f"tb_{module}.sv"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(source(data_w))
     return STANDARD, data_w, Top(f"tb_{module}", (file,))

@@ -123,7 +123,8 @@ class Shell:
         self.modules = re.findall(r"^  (\S+\$\S+)$", listing.read_text(), re.MULTILINE)
         self._tops = {self._name(module): module for module in self.modules if self._parent(module) == self.shell}
         inside = f"{self.path(self.shell)}."
-        self._deeper = {self.path(module).removeprefix(inside): module for module in self.modules if self._parent(module) != self.shell}
+        deeper = [module for module in self.modules if self._parent(module) != self.shell]
+        self._deeper = {self.path(module).removeprefix(inside): module for module in deeper}
 
     def _run(self, command: str) -> None:
         self._ys.run_pass(command, self._design)

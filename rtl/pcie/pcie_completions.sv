@@ -89,6 +89,10 @@ module pcie_completions
     next_progress = begun_q[look] ? progress_t'(progresses[look]) : '0;
     if (same) next_progress = progress;
   end
+  // The completion before this one, which is told of now, may have finished its request.
+  wire finished   = finish && finish_tag == tag_q;
+  wire waits      = waits_q && !finished;
+  wire late_there = finished ? finish_given_up : late_q && !(late_end && finish_tag == tag_q);
   wire ours = 32'(next.tag) < TAGS && next.requester_id == id;
 
   always_ff @(posedge clk) begin
@@ -122,10 +126,6 @@ module pcie_completions
   wire last = now_q.length == left;
   wire fits = has_data && now_q.byte_count == tlp_bytes_t'({left, 2'b00}) && now_q.lower_addr == {lane, 2'b00}
               && now_q.length <= left && now_q.length != '0 && (last || end_dword == '0);
-  // The completion before this one, which is told of now, may have finished its request.
-  wire finished   = finish && finish_tag == tag_q;
-  wire waits      = waits_q && !finished;
-  wire late_there = finished ? finish_given_up : late_q && !(late_end && finish_tag == tag_q);
   wire wanted     = !expired_q && waits;
   wire place  = wanted && !failed && fits;
   // The last one that a request gets.

@@ -84,7 +84,7 @@ module pcie_plane
       .clk, .rst, .settings, .reset(reset_q), .bus(msix_registers), .request(interrupt), .header(interrupt_header), .payload(interrupt_data),
       .events(msix_events), .idle(msix_idle)
   );
-  pcie_transmit #(.DATA_W(DATA_W)) transmit (
+  pcie_transmit #(.DATA_W(DATA_W), .LARGEST(LARGEST)) transmit (
       .clk, .rst, .credits, .write_header, .write_data, .writes_inside, .write_gone, .interrupt_header, .interrupt_data, .read_header,
       .completion_header, .completion_data, .tx_header, .tx_data, .idle(transmit_idle)
   );

@@ -6,7 +6,8 @@
 module pcie_transmit
   import pcie_pkg::*;
 #(
-    parameter int unsigned DATA_W = 512
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned LARGEST = 512       // bytes of a payload
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -35,7 +36,7 @@ module pcie_transmit
   stream_if #(.T(tlp_header_t)) header[N] ();
   axis_if #(.DATA_W(DATA_W)) data[N] ();
   logic [N-1:0] may, send;
-  tlp_dwords_t  payload[N];
+  tlp_dwords_t [N-1:0] payload;
 
   // ---- order ----
   logic interrupt_inside_q;                    // an interrupt was offered and has not gone
@@ -54,23 +55,27 @@ module pcie_transmit
   tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) answers (.clk, .rst, .in(completion_header), .inside_(ahead), .gone, .out(header[ANSWER]));
 
   // ---- credits, by class ----
-  logic posted_may;
+  logic [N-1:0] credit, offered;
   for (genvar i = 0; i < N; i++) begin : g_payload
-    tlp_header_t offered;
-    assign offered    = header[i].data;
-    assign payload[i] = tlp_has_data(offered.kind) ? offered.length : '0;
+    tlp_header_t head;
+    assign head       = header[i].data;
+    assign payload[i] = tlp_has_data(head.kind) ? head.length : '0;
+    assign offered[i] = header[i].valid;
     assign send[i]    = header[i].valid && header[i].ready;
   end
-  // An interrupt that is offered has waited for the writes before it: it goes before those that have come since.
-  wire interrupt_first = header[INTERRUPT].valid;
-  pcie_credits posted (
-      .clk, .rst, .granted(credits.posted), .payload(interrupt_first ? payload[INTERRUPT] : payload[WRITE]),
-      .send(send[WRITE] || send[INTERRUPT]), .may(posted_may)
+  pcie_credits #(.N(2), .MOST(LARGEST)) posted (
+      .clk, .rst, .granted(credits.posted), .offered(offered[INTERRUPT:WRITE]), .payload(payload[INTERRUPT:WRITE]), .send(send[INTERRUPT:WRITE]),
+      .may(credit[INTERRUPT:WRITE])
   );
-  assign may[WRITE]     = posted_may && !interrupt_first;
-  assign may[INTERRUPT] = posted_may;
-  pcie_credits non_posted (.clk, .rst, .granted(credits.non_posted), .payload(payload[READ]), .send(send[READ]), .may(may[READ]));
-  pcie_credits completion (.clk, .rst, .granted(credits.completion), .payload(payload[ANSWER]), .send(send[ANSWER]), .may(may[ANSWER]));
+  pcie_credits #(.MOST(LARGEST)) non_posted (
+      .clk, .rst, .granted(credits.non_posted), .offered(offered[READ]), .payload(payload[READ]), .send(send[READ]), .may(credit[READ])
+  );
+  pcie_credits #(.MOST(LARGEST)) completion (
+      .clk, .rst, .granted(credits.completion), .offered(offered[ANSWER]), .payload(payload[ANSWER]), .send(send[ANSWER]), .may(credit[ANSWER])
+  );
+  // An interrupt that is offered has waited for the writes before it: it goes before those that have come since.
+  assign may[WRITE]       = credit[WRITE] && !header[INTERRUPT].valid;
+  assign may[N-1:WRITE+1] = credit[N-1:WRITE+1];
 
   // ---- payloads ----
   axis_wires write_wires (.in(write_data), .out(data[WRITE]));

@@ -14,15 +14,18 @@ module tlp_behind #(
     input  logic [1:0]         gone,      // how many go in this cycle
     stream_if.source           out
 );
-  logic [COUNT_W-1:0] ahead_q;
-  logic               known_q;       // the value at the head has its number
-  assign out.valid = in.valid && known_q && ahead_q == '0;
+  logic [COUNT_W-1:0] ahead_q, ahead;
+  logic               known_q, clear_q;  // the value at the head has its number; it is 0
+  assign out.valid = in.valid && clear_q;
   assign out.data  = T'(in.data);
-  assign in.ready  = out.valid && out.ready;
+  assign in.ready  = clear_q && out.ready;
 
+  wire stays = in.valid && !in.ready;
+  wire [COUNT_W-1:0] of = known_q ? ahead_q : inside_;
+  assign ahead = of > COUNT_W'(gone) ? of - COUNT_W'(gone) : '0;
   always_ff @(posedge clk) begin
-    if (!known_q) ahead_q <= inside_ - COUNT_W'(gone);
-    else ahead_q <= ahead_q > COUNT_W'(gone) ? ahead_q - COUNT_W'(gone) : '0;
-    known_q <= !rst && in.valid && !in.ready;
+    ahead_q <= ahead;
+    known_q <= !rst && stays;
+    clear_q <= !rst && stays && ahead == '0;
   end
 endmodule

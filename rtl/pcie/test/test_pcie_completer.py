@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pcie_completer, judged by the root complex of cocotbext-pcie: registers and memory of the device are what the host wrote, by any size,
-alignment and byte enables; what is wrong costs an answer that says so, and nothing hangs."""
+"""pcie_completer, judged by the root complex of cocotbext-pcie: registers and memory of the device are what the host wrote, by any
+size, alignment and byte enables; what is wrong costs an answer that says so, and nothing hangs."""
 
 import random
+from typing import Any
 
 import cocotb
 import pytest
 from cocotb.triggers import with_timeout
 from nacelle_tb.axil import DECERR, Slave
-from nacelle_tb.bench import AxilMaster, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, Type, run
+from nacelle_tb.bench import AxilMaster, AxiMaster, Plain, run
 from nacelle_tb.memory import AxiMemory
-from nacelle_tb.pcie import NO_BAR, CplStatus, Counts, PcieId, Slot, Tlp, TlpType, byte_count
+from nacelle_tb.pcie import NO_BAR, Counts, CplStatus, PcieId, Slot, Tlp, TlpType, byte_count
+from nacelle_tb.planes import bar_map, tlps
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
 
@@ -21,7 +23,9 @@ HOST = PcieId(0, 0, 0)
 
 
 class Bench:
-    def __init__(self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 20), switch: bool = False, mps: int = 256) -> None:
+    def __init__(
+        self, dut, stall: float = 0.0, latency: int | tuple[int, int] = (1, 20), switch: bool = False, mps: int = 256
+    ) -> None:
         self.dut = dut
         dut.refuse.value = 0
         self.slot = Slot(dut, SIZES, stall=stall, switch=switch, mps=mps)
@@ -29,7 +33,7 @@ class Bench:
         self.slave = Slave(dut, "registers", lambda channel: random.randint(0, 3) if stall else 0)
         self.counts = Counts(dut, "events", "pcie_pkg::completer_events_t")
 
-    async def start(self):
+    async def start(self) -> Any:
         await start(self.dut)
         return await self.slot.enumerate()
 
@@ -233,7 +237,8 @@ async def what_is_not_there_is_refused(dut) -> None:
         await slot.rc.recv_cpl(77)
         refused += 1
         if change in ("bar", "func", "page", "space"):
-            write = bench.tlp(MEMORY, 4096 - 64, 17 if change == "page" else 16, 0xF, 0xF, bytes([1]) * (68 if change == "page" else 64))
+            dwords = 17 if change == "page" else 16
+            write = bench.tlp(MEMORY, 4096 - 64, dwords, 0xF, 0xF, bytes([1]) * 4 * dwords)
             write.give_func = int(change == "func")
             slot.give(write, NO_BAR if change == "bar" else None)
     message = Tlp()
@@ -356,18 +361,14 @@ async def one_beat_a_cycle(dut) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pcie_completer(width: int) -> None:
-    bars = ", ".join(f"'{{base: 64'd{BASES.get(i, 0)}, size: 64'd{SIZES.get(i, 0)}}}" for i in reversed(range(6)))
     run(
         "pcie_completer",
         __file__,
-        params={"DATA_W": width, "BAR_MAP": Type(f"'{{{bars}}}")},
+        params={"DATA_W": width, "BAR_MAP": bar_map(SIZES, BASES)},
         ports={
             "settings": Plain("input", "pcie_pkg::pcie_config_t"),
             "refuse": Plain("input", "logic"),
-            "rx_header": Sink("pcie_pkg::tlp_header_t"),
-            "rx_data": AxisSink(width),
-            "tx_header": Source("pcie_pkg::tlp_header_t"),
-            "tx_data": AxisSource(width),
+            **tlps(width),
             "registers": AxilMaster(20),
             "memory": AxiMaster(width),
             "events": Plain("output", "pcie_pkg::completer_events_t"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A slot for the PCIe plane in tests: the root complex of cocotbext-pcie, and between it and the module a device whose configuration
-space is Python and whose transaction layer is the module under test.
+"""A slot for the PCIe plane in tests: the root complex of cocotbext-pcie, and between it and the module a device whose
+configuration space is Python and whose transaction layer is the module under test.
 
 `Rules` holds what the module sends to the Base Specification as it goes: that root complex checks next to nothing.
 """
@@ -23,7 +23,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from cocotbext.pcie.core import Device, Endpoint, RootComplex, Switch
     from cocotbext.pcie.core.caps import MsixCapability
-    from cocotbext.pcie.core.port import SimPort
     from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpAttr, TlpTc, TlpType
     from cocotbext.pcie.core.utils import PcieId
 
@@ -433,7 +432,8 @@ class Counts:
 
 
 class Host:
-    """Host memory that answers reads as a hard one does: each after its own time, in pieces of any size, those of different reads mixed.
+    """Host memory that answers reads as a hard one does: each after its own time, in pieces of any size, those of different reads
+    mixed.
 
     `fate` says what becomes of a read: called with the request, gives one of
     "good", "ur", "ca", "crs", "poisoned", "damaged" (its last piece), "lost", "cut" (the first piece alone).
