@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 COMPARE = Path(__file__).with_name("ecp5_compare.v")
+ADD = Path(__file__).with_name("ecp5_add.v")
 MAP = "synth_ecp5 -nowidelut -top \\{top} -run {steps}"
 # Memories whose output is a register, so that they can be EBR. Its distributed RAM has 16 words, at 6 LUT4 for 4 bits.
 REGISTERED = "t:$mem_v2 a:ram_style=distributed %i r:RD_CLK_ENABLE=1'1 %i"
@@ -25,6 +26,7 @@ def map_ecp5(run: Callable[[str], None], top: str) -> None:
         run(step)
     run('setattr -set ram_style "block" a:ram_style=ultra')
     run(MAP.format(top=top, steps=":map_ram"))
+    run(f"techmap -map {ADD}")
     run(f'setattr -set ram_style "block" {REGISTERED} r:SIZE>=64 %i r:WIDTH>=16 %i')
     run(f'setattr -set ram_style "block" {REGISTERED} r:SIZE>=32 %i r:WIDTH>=140 %i r:WIDTH<=512 %i')
     run('setattr -set ram_style "distributed" t:$mem_v2 a:ram_style=block %i r:SIZE<=16 %i')

@@ -29,6 +29,7 @@ module control_plane
     parameter int unsigned     BUSES = 2,
     parameter int unsigned     LOG_SOURCES = 2,
     parameter bit              LOG = 1'b1,            // there is an event log; else event_no_log
+    parameter bit              COUNTERS = 1'b1,       // events are counted; else event_no_counters
     parameter bit              STORE = 1'b0,          // there is a store of images
     parameter logic [7:0]      AFTER_LOG = TRACE_PAGE, // page of the block after the event log
     parameter bit              IPV6 = 1'b1,           // the device can have IPv6 addresses
@@ -225,16 +226,30 @@ module control_plane
   };
   assign dropped = (events & counters_pkg::DROPS) != '0;
 
-  event_counters counters (
-      .clk,
-      .rst,
-      .events,
-      .read(counter_access && !settings.COUNTERS.req_is_wr),
-      .read_index(8'(settings.COUNTERS.addr >> 2)),
-      .read_done(counter_read_done),
-      .read_data(count),
-      .to_log(counted)
-  );
+  if (COUNTERS) begin : g_counters
+    event_counters counters (
+        .clk,
+        .rst,
+        .events,
+        .read(counter_access && !settings.COUNTERS.req_is_wr),
+        .read_index(8'(settings.COUNTERS.addr >> 2)),
+        .read_done(counter_read_done),
+        .read_data(count),
+        .to_log(counted)
+    );
+  end else begin : g_no_counters
+    event_no_counters counters (
+        .clk,
+        .rst,
+        .events,
+        .read(counter_access && !settings.COUNTERS.req_is_wr),
+        .read_done(counter_read_done),
+        .read_data(count),
+        .to_log(counted)
+    );
+    logic unused_ok;
+    assign unused_ok = &{1'b0, settings.COUNTERS.addr};
+  end
   wire counter_write = counter_access && settings.COUNTERS.req_is_wr;
   always_ff @(posedge clk) begin
     counter_written_q <= !rst && counter_write;

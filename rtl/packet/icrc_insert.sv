@@ -23,7 +23,7 @@ module icrc_insert
   localparam int unsigned LANE_W = $clog2(BYTES);
   localparam int unsigned GROUPS = BYTES / 4;
   localparam int unsigned GROUP_W = LANE_W - 2;
-  localparam int unsigned DEPTH = 32;
+  localparam int unsigned DEPTH = DATA_W < 128 ? 16 : 32;      // more than LATENCY
   localparam int unsigned PTR_W = $clog2(DEPTH);
   localparam int unsigned STATE_CYCLES = 2;                    // icrc_state
   localparam int unsigned UNWIND_STAGES = (GROUP_W + 1) / 2;   // crc32_unwind

@@ -25,6 +25,7 @@ module packet_plane
     parameter int unsigned USERS = 1,                // protocols that send,
     parameter int unsigned ROCE_USERS = 1,           // the first of them: RoCE
     parameter int unsigned DATAGRAM_PORTS = 1,
+    parameter bit          LINK_CONTROL = 1'b1,      // else the device is in no VLAN, and nothing stops it
     parameter bit          IPV6 = 1'b1               // else IPv6 packets are dropped
 ) (
     input  logic           clk,
@@ -91,14 +92,24 @@ module packet_plane
   logic  foreign, untagged_idle;
   vlan_t tag;
 
-  pause_control #(.DATA_W(DATA_W), .CLOCK_HZ(CLOCK_HZ)) pauses (
-      .clk, .rst, .settings(link.flow), .priorities(link.priorities),
-      .in_valid(rx.tvalid), .in_last(rx.tlast), .in_bad(rx.tuser), .in_keep(rx.tkeep), .in_data(rx.tdata),
-      .stop_roce, .stop_other, .rx_pause, .rx_pfc, .ignored(pause_ignored), .idle(pause_idle)
-  );
+  vlan_settings_t vlan;
+  assign vlan = LINK_CONTROL ? link.vlan : '0;
+
+  if (LINK_CONTROL) begin : g_pauses
+    pause_control #(.DATA_W(DATA_W), .CLOCK_HZ(CLOCK_HZ)) pauses (
+        .clk, .rst, .settings(link.flow), .priorities(link.priorities),
+        .in_valid(rx.tvalid), .in_last(rx.tlast), .in_bad(rx.tuser), .in_keep(rx.tkeep), .in_data(rx.tdata),
+        .stop_roce, .stop_other, .rx_pause, .rx_pfc, .ignored(pause_ignored), .idle(pause_idle)
+    );
+  end else begin : g_no_pauses
+    assign {stop_roce, stop_other, rx_pause, rx_pfc, pause_ignored} = '0;
+    assign pause_idle = 1'b1;
+    logic unused_ok;
+    assign unused_ok = &{1'b0, link};
+  end
 
   vlan_remove #(.DATA_W(DATA_W)) untag (
-      .clk, .rst, .settings(link.vlan), .in(rx), .out(untagged), .foreign, .tag, .idle(untagged_idle)
+      .clk, .rst, .settings(vlan), .in(rx), .out(untagged), .foreign, .tag, .idle(untagged_idle)
   );
 
   packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .IPV6(IPV6)) receive (
@@ -275,6 +286,7 @@ module packet_plane
   neighbours #(
       .REQUEST_CYCLES(longint'(CLOCK_HZ) / 20),
       .EXPIRY_CYCLES(longint'(CLOCK_HZ) * 300),
+      .QUEUE(DATA_W < 128 ? 16 : 32),
       .IPV6(IPV6)
   ) resolver (
       .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer),
@@ -310,7 +322,7 @@ module packet_plane
   localparam logic [SENDERS-1:0] ROCE = SENDERS'((1 << ROCE_USERS) - 1);
 
   packet_tx #(.DATA_W(DATA_W), .N(SENDERS), .IPV6(IPV6)) transmit (
-      .clk, .rst, .vlan(link.vlan), .priorities(link.priorities),
+      .clk, .rst, .vlan, .priorities(link.priorities),
       .stop(({SENDERS{stop_roce}} & ROCE) | ({SENDERS{stop_other}} & ~ROCE)),
       .frame(send), .payload(send_payload), .tx(sent), .events(tx_events), .idle(tx_idle)
   );

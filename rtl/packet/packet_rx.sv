@@ -34,7 +34,7 @@ module packet_rx
   localparam int unsigned INDEX_W = $clog2(MAX_BEATS + 1);
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
   localparam int unsigned DECISION_V6 = DECISION_BYTE_V6 / BYTES;
-  localparam int unsigned RECORDS = 32;
+  localparam int unsigned RECORDS = DATA_W < 128 ? 16 : 32;   // a frame is at least 8 beats of 64 bits
   localparam int unsigned PAYLOADS = 64;   // more than the records that all following units accept before they wait for a payload
   localparam int unsigned IN_FLIGHT = 16;  // more than the beats that arrive before `room` is updated
   localparam int unsigned STORE_BEATS = 2 ** $clog2(2 * MAX_BEATS + IN_FLIGHT);

@@ -22,6 +22,7 @@ module roce_engine
   import roce_requester_pkg::*;
   import roce_cc_pkg::*;
   import roce_counters_pkg::*;
+  import roce_tx_pkg::*;
   import event_log_pkg::*;
 #(
     parameter int unsigned     DATA_W   = 512,
@@ -32,6 +33,7 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter bit              CONGESTION_CONTROL = 1'b1,   // else roce_no_cc
+    parameter bit              SELECTIVE_REPEAT = 1'b1,     // is agreed with peers that offer it (docs/reference/extensions.md)
     parameter bit              IPV6 = 1'b1,          // peers may have IPv6 addresses
     parameter int unsigned     CLIENTS  = 2,
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,   // those that may use LOCAL_DMA_LKEY
@@ -147,6 +149,7 @@ module roce_engine
     by_hand_cmd.data             = hand_cmd.data;
     by_hand_cmd.data.attr.dst_ip = peer_address(IPV6, hand_cmd.data.attr.dst_ip);
     if (!IPV6) by_hand_cmd.data.attr.own = OWN_IPV4;
+    if (!SELECTIVE_REPEAT) by_hand_cmd.data.attr.selective_repeat = 1'b0;
   end
   assign calls.valid       = connect.valid;
   assign connect.ready     = calls.ready;
@@ -188,6 +191,7 @@ module roce_engine
       .TRUSTED (TRUSTED),
       .LANES   (MEMORIES),
       .LONG_REGIONS(|LONG_SET_UP),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
       .IPV6    (IPV6),
       .MAP     (MAP)
   ) receive (
@@ -332,6 +336,7 @@ module roce_engine
       .SQ_DEPTH(SQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
       .CLOCK_HZ(CLOCK_HZ),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
       .LANES   (MEMORIES)
   ) requester (
       .clk,
@@ -505,8 +510,12 @@ module roce_engine
   );
   assign flushed = lanes_flushed && frames_flushed;
 
+  // A packet of 64-bit beats takes long enough for a shorter queue to cover the latency of memory.
+  localparam int unsigned TX_QUEUE = DATA_W < 128 ? TX_AHEAD / 2 : TX_AHEAD;
   roce_tx #(
-      .QPS(QPS)
+      .QPS  (QPS),
+      .AHEAD(TX_QUEUE),
+      .ACKS (TX_QUEUE)
   ) frames (
       .clk,
       .rst,
@@ -627,6 +636,7 @@ module roce_engine
       .CLOCK_HZ(CLOCK_HZ),
       .PASSIVE_CONTEXTS(CONTEXTS),
       .PASSIVE_LONG_SET_UP(LONG_SET_UP),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
       .IPV6    (IPV6)
   ) cm (
       .clk,

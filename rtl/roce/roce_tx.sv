@@ -3,12 +3,12 @@
 // Builds the frames of the device's queue pairs: packets of two sources, each source in order, with payload read from memory; and
 // acknowledgements and CNPs, which have no payload and no order, and have priority at each packet boundary.
 //
-// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet was accepted, up to 32
+// `ack` to `frame`: 4 cycles; one frame a cycle. The read of a payload is issued in the cycle after its packet was accepted, up to AHEAD
 // packets or 16 KiB of each source ahead of transmission, which covers the latency of memory; no further ahead, because a retransmission is
 // sent after the packets accepted before it. The sources are served round robin, packet by packet, both for reads and for transmission. A
 // frame that is ready does not wait for one whose payload is still being read: a packet without payload passes those of the other source,
 // and while no payload is being transmitted a packet waits until the first beat of its own has arrived. When `frame` or `payload` stalls,
-// everything stalls; acknowledgements are accepted up to 32. Nothing is dropped.
+// everything stalls; acknowledgements are accepted up to ACKS. Nothing is dropped.
 //
 // Payload that could not be read ends with tuser, which invalidates the frame before transmission, and is reported to its source on
 // `fault`; no other payload passes until the report is taken. An acknowledgement of a QP that is not set up is dropped.
@@ -25,7 +25,9 @@ module roce_tx
   import memory_pkg::*;
   import roce_tx_pkg::*;
 #(
-    parameter int unsigned QPS = 16
+    parameter int unsigned QPS = 16,
+    parameter int unsigned AHEAD = TX_AHEAD,   // packets whose reads are issued, of each source; at most TX_AHEAD
+    parameter int unsigned ACKS = TX_ACKS      // acknowledgements accepted; at most TX_ACKS
 ) (
     input logic        clk,
     input logic        rst,
@@ -115,7 +117,7 @@ module roce_tx
         };
 
     stream_fifo #(.T(tx_queued_t), .DEPTH(TX_AHEAD)) queue (.clk, .rst, .in(queue_in), .out(queue_out), .empty());
-    stream_fifo #(.T(read_t), .DEPTH(TX_AHEAD)) reads (.clk, .rst, .in(read_in), .out(read_out), .empty());
+    stream_fifo #(.T(read_t), .DEPTH(AHEAD)) reads (.clk, .rst, .in(read_in), .out(read_out), .empty());
     assign head[i]         = queue_out.data;
     assign head_valid[i]   = queue_out.valid;
     assign queue_out.ready = head_taken[i];
@@ -131,7 +133,7 @@ module roce_tx
       end else begin
         waits_q[i] <= waits_q[i] + tx_count_t'(taken[i]) - tx_count_t'(head_taken[i]);
         inside_q   <= inside_d;
-        room_q[i]  <= waits_q[i] <= tx_count_t'(TX_AHEAD - 2) && inside_d <= 7'(TX_AHEAD_UNITS - TX_PACKET_UNITS);
+        room_q[i]  <= waits_q[i] <= tx_count_t'(AHEAD - 2) && inside_d <= 7'(TX_AHEAD_UNITS - TX_PACKET_UNITS);
       end
     end
     always_ff @(posedge clk) if (!rst && taken[i]) assert (queue_in.ready && read_in.ready);
@@ -160,16 +162,16 @@ module roce_tx
       order_room_q <= 1'b0;
     end else begin
       ordered_q    <= ordered_q + tx_count_t'(ask) - tx_count_t'(chosen_payload);
-      order_room_q <= ordered_q <= tx_count_t'(TX_AHEAD - 2);
+      order_room_q <= ordered_q <= tx_count_t'(AHEAD - 2);
     end
   end
   always_ff @(posedge clk) if (!rst && order_in.valid) assert (order_in.ready);
 
-  stream_fifo #(.T(logic), .DEPTH(TX_AHEAD)) order (.clk, .rst, .in(order_in), .out(order_out), .empty());
+  stream_fifo #(.T(logic), .DEPTH(AHEAD)) order (.clk, .rst, .in(order_in), .out(order_out), .empty());
 
   stream_if #(.T(ack_tx_t)) ack_out ();
   logic ack_empty;
-  stream_fifo #(.T(ack_tx_t), .DEPTH(TX_ACKS)) acks (.clk, .rst, .in(ack), .out(ack_out), .empty(ack_empty));
+  stream_fifo #(.T(ack_tx_t), .DEPTH(ACKS)) acks (.clk, .rst, .in(ack), .out(ack_out), .empty(ack_empty));
 
   // ---- payload passes after its frame was selected ----
   stream_if #(.T(tx_owner_t)) owner_in ();

@@ -144,6 +144,7 @@ module nacelle_shell
       .BUSES     (BUSES),
       .LOG_SOURCES(LOG_SOURCES),
       .LOG       (EVENT_LOG),
+      .COUNTERS  (COUNTERS),
       .STORE     (IMAGE_SLOTS != 0),
       .AFTER_LOG (AFTER_LOG),
       .IPV6      (IPV6),
@@ -315,6 +316,7 @@ module nacelle_shell
       .USERS    (SENDERS),
       .ROCE_USERS(ROCE_SENDERS),
       .DATAGRAM_PORTS(SOCKETS),
+      .LINK_CONTROL(LINK_CONTROL),
       .IPV6     (IPV6)
   ) packet (
       .clk,
@@ -539,6 +541,7 @@ module nacelle_shell
       .RQ_DEPTH(RQ_DEPTH),
       .RD_DEPTH(RD_DEPTH),
       .CONGESTION_CONTROL(CONGESTION_CONTROL),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
       .IPV6    (IPV6),
       .CLIENTS (CLIENTS),
       .TRUSTED (TRUSTED),

@@ -54,7 +54,8 @@ module roce_cm
     parameter pd_t [3:0]       PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0]   PASSIVE_ACCESS = '1,
     parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0, // contexts of a connection, at most: 0, 1, 2 or 4
-    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0    // long set-ups are accepted, by a client with contexts
+    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0,   // long set-ups are accepted, by a client with contexts
+    parameter bit SELECTIVE_REPEAT = 1'b1             // is offered and accepted
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -270,7 +271,8 @@ module roce_cm
       .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .REQ_RETRIES(REQ_RETRIES), .CM_TIMEOUT(CM_TIMEOUT),
       .MRA_TIMEOUT(MRA_TIMEOUT), .MRAS(MRAS), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS),
       .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS),
-      .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP)
+      .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT)
   ) decide (
       .op(op_q),
       .msg(msg.data),

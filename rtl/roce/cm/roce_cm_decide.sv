@@ -18,7 +18,8 @@ module roce_cm_decide
     parameter pd_t [3:0]    PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1,
     parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0,
-    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0
+    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0,
+    parameter bit SELECTIVE_REPEAT = 1'b1
 ) (
     input  cm_op_e       op,
     input  cm_msg_t      msg,           // OP_MESSAGE
@@ -66,7 +67,8 @@ module roce_cm_decide
   roce_cm_decide_message #(
       .RD_DEPTH(RD_DEPTH), .MAX_RETRIES(MAX_RETRIES), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS),
       .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS),
-      .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP)
+      .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT)
   ) message (
       .msg, .right_qpn, .acceptable, .verdict, .matched, .called, .duplicate, .stale, .per_peer, .half_open, .half_open_per_peer, .free,
       .dscp, .extensions, .new_comm_id, .new_psn, .was,
@@ -114,7 +116,7 @@ module roce_cm_decide
         becomes.rnr_retry_count = connect.rnr_retry;
         becomes.responder_resources = cm_at_most(connect.responder_resources, rd_limit_t'(RD_DEPTH));
         becomes.initiator_depth = cm_at_most(connect.initiator_depth, rd_limit_t'(RD_DEPTH));
-        becomes.selective_repeat = extensions;
+        becomes.selective_repeat = SELECTIVE_REPEAT && extensions;
         becomes.timeout = plan.timeout;
         becomes.retries = REQ_RETRIES;
       end

@@ -13,7 +13,8 @@ module roce_cm_decide_message
     parameter pd_t [3:0]     PASSIVE_PD = {client_pd(2'd3), client_pd(2'd2), client_pd(2'd1), client_pd(2'd0)},
     parameter access_t [3:0] PASSIVE_ACCESS = '1,
     parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0,
-    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0
+    parameter logic [3:0] PASSIVE_LONG_SET_UP = '0,
+    parameter bit SELECTIVE_REPEAT = 1'b1
 ) (
     input  cm_msg_t    msg,
     input  logic       right_qpn,     // DREQ: it names this connection's QP
@@ -84,7 +85,7 @@ module roce_cm_decide_message
           becomes.rnr_retry_count = msg.rnr_retry_count;
           becomes.responder_resources = cm_at_most(msg.initiator_depth, rd_limit_t'(RD_DEPTH));
           becomes.initiator_depth = cm_at_most(msg.responder_resources, rd_limit_t'(RD_DEPTH));
-          becomes.selective_repeat = extensions && msg.selective_repeat;
+          becomes.selective_repeat = SELECTIVE_REPEAT && extensions && msg.selective_repeat;
           becomes.contexts = !extensions ? '0 : msg.contexts < PASSIVE_CONTEXTS[msg.client] ? msg.contexts : PASSIVE_CONTEXTS[msg.client];
           becomes.long_set_up = extensions && msg.long_set_up && msg.contexts != '0 && PASSIVE_LONG_SET_UP[msg.client];
           becomes.timeout = msg.timeout;

@@ -18,6 +18,7 @@ module roce_receive
     parameter logic [MAX_CLIENTS-1:0] TRUSTED = '0,  // clients that may use LOCAL_DMA_LKEY
     parameter int unsigned LANES    = 1,      // memories
     parameter bit          LONG_REGIONS = 1'b0,  // there are regions of 2^32 bytes and more
+    parameter bit          SELECTIVE_REPEAT = 1'b1,
     parameter bit          IPV6     = 1'b1,   // there are IPv6 packets
     parameter memory_map_t MAP      = '0      // their addresses
 ) (
@@ -96,7 +97,7 @@ module roce_receive
       .events(rx_events), .idle(rx_idle)
   );
 
-  roce_responder #(.DATA_W(DATA_W), .QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .LANES(LANES), .MAP(MAP)) responder (
+  roce_responder #(.DATA_W(DATA_W), .QPS(QPS), .RQ_DEPTH(RQ_DEPTH), .SELECTIVE_REPEAT(SELECTIVE_REPEAT), .LANES(LANES), .MAP(MAP)) responder (
       .clk, .rst,
       .packet, .payload(packet_payload),
       .respond, .rd_done_slot, .rd_done,

@@ -23,7 +23,7 @@ module roce_mr
   import roce_rx_pkg::*;
 #(
     parameter int unsigned MRS = 256,   // regions; a power of two, 4 or more
-    parameter int unsigned LANES = MRS < 64 ? MRS / 2 : 32,  // slots searched per cycle; a power of two, 2 to MRS / 2
+    parameter int unsigned LANES = MRS < 32 ? 2 : MRS < 512 ? MRS / 16 : 32,  // slots searched per cycle; a power of two, 2 to MRS / 2
     parameter int unsigned KEYS = 6,
     parameter bit LONG_REGIONS = 1'b0,    // of 2^32 bytes and more
     parameter int unsigned TARGETS = 1,   // memories

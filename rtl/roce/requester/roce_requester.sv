@@ -27,6 +27,7 @@ module roce_requester
     parameter int unsigned WINDOW = 8192,              // PSNs outstanding per QP; exceeded by up to 16, or by one READ
     parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
+    parameter bit          SELECTIVE_REPEAT = 1'b1,    // else no QP has it
     parameter int unsigned LANES = 1,                  // memories
     parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
 ) (
@@ -149,7 +150,8 @@ module roce_requester
   assign view_oldest      = seen.oldest;
 
   roce_requester_tables #(
-      .QPS(QPS)
+      .QPS(QPS),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT)
   ) tables (
       .clk,
       .tail,
@@ -302,6 +304,7 @@ module roce_requester
 
   roce_requester_send #(
       .QPS(QPS),
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
       .WINDOW(WINDOW),
       .ACK_EVERY(ACK_EVERY)
   ) send (

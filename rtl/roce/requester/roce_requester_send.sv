@@ -25,6 +25,7 @@ module roce_requester_send
   import roce_requester_pkg::*;
 #(
     parameter int unsigned QPS = 16,
+    parameter bit SELECTIVE_REPEAT = 1'b1,    // else no QP has it
     parameter int unsigned WINDOW = 8192,     // PSNs outstanding per QP (may be exceeded by a quantum, or by a READ)
     parameter int unsigned ACK_EVERY = 128    // packets of a message between AckReq bits; a power of two
 ) (
@@ -328,21 +329,25 @@ module roce_requester_send
   always_ff @(posedge clk) if (!rst) assert (!((emit_last && !over) || skip) || following_q);
 
   // ---- overlap with outstanding WRITEs and atomics ----
-  roce_requester_overlap #(
-      .QPS(QPS)
-  ) hull (
-      .clk,
-      .read(first_read),
-      .read_index(first_index),
-      .load(begin_visit),
-      .range(state_q == S_RANGE),
-      .va(request_q.remote_addr),
-      .length(is_atomic(request_q.kind) ? 32'd8 : request_q.length),
-      .some(visit_q.sent.hull),
-      .meets,
-      .extend,
-      .index(visit_q.index)
-  );
+  if (SELECTIVE_REPEAT) begin : g_overlap
+    roce_requester_overlap #(
+        .QPS(QPS)
+    ) hull (
+        .clk,
+        .read(first_read),
+        .read_index(first_index),
+        .load(begin_visit),
+        .range(state_q == S_RANGE),
+        .va(request_q.remote_addr),
+        .length(is_atomic(request_q.kind) ? 32'd8 : request_q.length),
+        .some(visit_q.sent.hull),
+        .meets,
+        .extend,
+        .index(visit_q.index)
+    );
+  end else begin : g_no_overlap
+    assign meets = 1'b0;
+  end
 
   // ---- packets ----
   assign cut.valid = offers && !mute;

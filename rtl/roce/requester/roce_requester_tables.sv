@@ -18,7 +18,8 @@ module roce_requester_tables
   import roce_pkg::*;
   import roce_requester_pkg::*;
 #(
-    parameter int unsigned QPS = 16
+    parameter int unsigned QPS = 16,
+    parameter bit SELECTIVE_REPEAT = 1'b1    // else all that it needs is read as 0
 ) (
     input logic clk,
 
@@ -113,15 +114,28 @@ module roce_requester_tables
 
   // ---- send ----
   wire index_t send_at = index_t'(send.index);
-  send_words_t send_words;
+  send_words_t send_words, send_read;
+  always_comb begin
+    send_words = send_read;
+    if (!SELECTIVE_REPEAT) begin
+      send_words.path.selective_repeat = 1'b0;
+      send_words.progress.asked        = 1'b0;
+      send_words.progress.later        = 1'b0;
+      send_words.progress.single       = '0;
+      send_words.sent.single           = '0;
+      send_words.sent.hull             = 1'b0;
+      send_words.sent.strict           = '0;
+      send_words.sent.mark             = '0;
+    end
+  end
   assign send.data = send_words;
   ram_1w1r #(.T(send_tail_t), .WORDS(QPS)) send_tail (
       .clk, .write(tail.valid), .write_at(tail_at), .write_data('{count: tail_word.count, next: tail_word.next}),
-      .read(send.read), .read_at(send_at), .read_data(send_words.tail)
+      .read(send.read), .read_at(send_at), .read_data(send_read.tail)
   );
   ram_1w1r #(.T(sq_sent_t), .WORDS(QPS)) send_sent (
       .clk, .write(sent.valid), .write_at(sent_at), .write_data(sent_word),
-      .read(send.read), .read_at(send_at), .read_data(send_words.sent)
+      .read(send.read), .read_at(send_at), .read_data(send_read.sent)
   );
   ram_1w1r #(.T(send_progress_t), .WORDS(QPS)) send_progress (
       .clk, .write(progress.valid), .write_at(progress_at),
@@ -134,32 +148,43 @@ module roce_requester_tables
           rnr_wait: progress_word.rnr_wait,
           una: progress_word.una
       }),
-      .read(send.read), .read_at(send_at), .read_data(send_words.progress)
+      .read(send.read), .read_at(send_at), .read_data(send_read.progress)
   );
   ram_1w1r #(.T(sq_count_t), .WORDS(QPS)) send_retired (
       .clk, .write(retired.valid), .write_at(retired_at), .write_data(retired_word.count),
-      .read(send.read), .read_at(send_at), .read_data(send_words.retired)
+      .read(send.read), .read_at(send_at), .read_data(send_read.retired)
   );
   ram_1w1r #(.T(rd_count_t), .WORDS(QPS)) send_rd_done (
       .clk, .write(confirmed.valid), .write_at(confirmed_at), .write_data(confirmed_word.rd_done),
-      .read(send.read), .read_at(send_at), .read_data(send_words.rd_done)
+      .read(send.read), .read_at(send_at), .read_data(send_read.rd_done)
   );
   ram_1w1r #(.T(sq_path_t), .WORDS(QPS)) send_path (
       .clk, .write(path.valid), .write_at(path_at), .write_data(path_word),
-      .read(send.read), .read_at(send_at), .read_data(send_words.path)
+      .read(send.read), .read_at(send_at), .read_data(send_read.path)
   );
   ram_1w1r #(.T(rd_count_t), .WORDS(QPS)) send_max_rd (
       .clk, .write(policy.valid), .write_at(policy_at), .write_data(policy_word.max_rd_atomic),
-      .read(send.read), .read_at(send_at), .read_data(send_words.max_rd_atomic)
+      .read(send.read), .read_at(send_at), .read_data(send_read.max_rd_atomic)
   );
 
   // ---- ack ----
   wire index_t ack_at = index_t'(ack.index);
-  ack_words_t ack_words;
+  ack_words_t ack_words, ack_read;
+  always_comb begin
+    ack_words = ack_read;
+    if (!SELECTIVE_REPEAT) begin
+      ack_words.path.selective_repeat = 1'b0;
+      ack_words.progress.asked        = 1'b0;
+      ack_words.progress.later        = 1'b0;
+      ack_words.progress.single       = '0;
+      ack_words.sent.single           = '0;
+      ack_words.sent.mark             = '0;
+    end
+  end
   assign ack.data = ack_words;
   ram_1w1r #(.T(sq_progress_t), .WORDS(QPS)) ack_progress (
       .clk, .write(progress.valid), .write_at(progress_at), .write_data(progress_word),
-      .read(ack.read), .read_at(ack_at), .read_data(ack_words.progress)
+      .read(ack.read), .read_at(ack_at), .read_data(ack_read.progress)
   );
   ram_1w1r #(.T(ack_sent_t), .WORDS(QPS)) ack_sent (
       .clk, .write(sent.valid), .write_at(sent_at),
@@ -170,24 +195,24 @@ module roce_requester_tables
           limit: sent_word.limit,
           mark: sent_word.mark[23:0]
       }),
-      .read(ack.read), .read_at(ack_at), .read_data(ack_words.sent)
+      .read(ack.read), .read_at(ack_at), .read_data(ack_read.sent)
   );
   ram_1w1r #(.T(sq_path_t), .WORDS(QPS)) ack_path (
       .clk, .write(path.valid), .write_at(path_at), .write_data(path_word),
-      .read(ack.read), .read_at(ack_at), .read_data(ack_words.path)
+      .read(ack.read), .read_at(ack_at), .read_data(ack_read.path)
   );
   ram_1w1r #(.T(ack_policy_t), .WORDS(QPS)) ack_policy (
       .clk, .write(policy.valid), .write_at(policy_at),
       .write_data('{retry_cnt: policy_word.retry_cnt, rnr_retry: policy_word.rnr_retry}),
-      .read(ack.read), .read_at(ack_at), .read_data(ack_words.policy)
+      .read(ack.read), .read_at(ack_at), .read_data(ack_read.policy)
   );
   ram_1w1r #(.T(rd_count_t), .WORDS(QPS)) ack_rd_posted (
       .clk, .write(tail.valid), .write_at(tail_at), .write_data(tail_word.rd),
-      .read(ack.read), .read_at(ack_at), .read_data(ack_words.rd_posted)
+      .read(ack.read), .read_at(ack_at), .read_data(ack_read.rd_posted)
   );
   ram_1w1r #(.T(packet_pkg::ip_addr_t), .WORDS(QPS)) ack_peer (
       .clk, .write(peer.valid), .write_at(peer_at), .write_data(peer_word.ip),
-      .read(ack.read), .read_at(ack_at), .read_data(ack_words.peer_ip)
+      .read(ack.read), .read_at(ack_at), .read_data(ack_read.peer_ip)
   );
 
   // ---- receive: read, modify and write of its own word ----

@@ -27,6 +27,7 @@ module roce_responder
     parameter int unsigned ACTIONS  = 16,     // power of two, 8 or more
     parameter int unsigned PENDING  = 64,     // packets that memory has not confirmed; power of two
     parameter int unsigned FAR_PENDING = 256, // likewise, in the lane of each of the other memories
+    parameter bit          SELECTIVE_REPEAT = 1'b1,   // else no QP has it
     parameter int unsigned LANES    = 1,      // memories
     parameter memory_map_t MAP      = '0      // their addresses
 ) (
@@ -155,7 +156,7 @@ module roce_responder
   rx_operation_t stage[1:7];
   logic [6:2]    exists;
   qp_index_t     slot[2:6];
-  qp_rx_attr_t   attr[2:7];
+  qp_rx_attr_t   attr_2, attr[2:7];
   form_t         form[4:7];
   rq_pointer_t   tail[4:6];
   rd_count_t     rd_done_5, rd_done_6;
@@ -267,13 +268,19 @@ module roce_responder
       max_dest_rd_atomic: cmd_q.attr.max_dest_rd_atomic
   };
 
+  function automatic qp_rx_attr_t as_built(qp_rx_attr_t of_qp);
+    as_built = of_qp;
+    if (!SELECTIVE_REPEAT) as_built.selective_repeat = 1'b0;
+  endfunction
+  assign attr[2] = as_built(attr_2);
+
   wire changes_6 = valid[6] && exists[6];
   wire set_up_6  = changes_6 && obeyed_6 && cmd_q.op == QP_SETUP;
 
   roce_qp_rx #(.QPS(QPS)) qps (
       .clk, .rst,
       .ready(table_ready),
-      .attr_slot(slot_1), .attr(attr[2]),
+      .attr_slot(slot_1), .attr(attr_2),
       .attr_write(set_up_6), .attr_write_slot(slot[6]), .attr_new,
       .read_slot(slot[4]), .state(state_5),
       .write(changes_6), .write_slot(slot[6]), .write_state(new_6), .fails(lost_7),
@@ -291,13 +298,25 @@ module roce_responder
   assign rd_done_slot = slot[4];
   assign key          = {receive_6.lkey, state_5.key};
 
-  roce_responder_window #(.QPS(QPS)) window (
-      .clk, .rst,
-      .read_slot(slot[4]),
-      .psn(stage[4].packet.psn), .next(form[4].next),
-      .present(present_6), .expected(expected_6), .left(left_6),
-      .write(changes_6), .write_slot(slot[6]), .clear(set_up_6), .remember(remember_6), .advance(advance_6)
-  );
+  if (SELECTIVE_REPEAT) begin : g_window
+    roce_responder_window #(.QPS(QPS)) window (
+        .clk, .rst,
+        .read_slot(slot[4]),
+        .psn(stage[4].packet.psn), .next(form[4].next),
+        .present(present_6), .expected(expected_6), .left(left_6),
+        .write(changes_6), .write_slot(slot[6]), .clear(set_up_6), .remember(remember_6), .advance(advance_6)
+    );
+  end else begin : g_no_window   // nothing is placed ahead
+    psn_t next_5;
+    always_ff @(posedge clk) begin
+      next_5     <= form[4].next;
+      expected_6 <= next_5;
+    end
+    assign present_6 = 1'b0;
+    assign left_6    = 1'b0;
+    logic unused_ok;
+    assign unused_ok = &{1'b0, remember_6, advance_6};
+  end
 
   roce_responder_decide decide (
       .clk,
@@ -456,7 +475,7 @@ module roce_responder
       .left(outcome_left), .left_index, .idle(confirm_idle)
   );
 
-  roce_responder_complete #(.QPS(QPS)) complete (
+  roce_responder_complete #(.QPS(QPS), .TELLING(DATA_W < 128 ? 16 : 32)) complete (
       .clk, .rst,
       .confirmed, .reject, .respond, .completion, .answer, .fault(unwritten),
       .fence, .fenced, .fence_number, .fences_through,

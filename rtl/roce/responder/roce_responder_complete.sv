@@ -5,7 +5,7 @@
 // One outcome a cycle (two for a READ or atomic that closes a gap of selective repeat, and for an outcome that changes `failed` of its QP).
 // Latency: 1 cycle from `confirmed` to `respond`, 2 to `completion`, which never precedes the response to the same packet. While `respond`,
 // `completion` or `answer` is stalled, all later outcomes stall. An outcome that follows the invalidation of a key requests a fence from
-// the response unit and leaves; the completion of a SEND with invalidate then waits for the fence, and up to 32 completions and answers
+// the response unit and leaves; the completion of a SEND with invalidate then waits for the fence, and up to TELLING completions and answers
 // wait behind it. If memory reports an error for the payload, or the payload has lapsed, the packet is answered with a NAK (remote
 // operational error) and the QP is reported once on `fault`, which has an entry for every QP. From then on no request of the QP is answered
 // and its completions have the status WC_LOC_PROT_ERR, until the QP is set up again or reset.
@@ -15,7 +15,8 @@ module roce_responder_complete
   import roce_pkg::*;
   import roce_rx_pkg::*;
 #(
-    parameter int unsigned QPS = 16
+    parameter int unsigned QPS = 16,
+    parameter int unsigned TELLING = 32     // reports queued, and one more; a power of two
 ) (
     input  logic            clk,
     input  logic            rst,
@@ -41,7 +42,6 @@ module roce_responder_complete
     rdma_cqe_t cqe;
   } told_t;
 
-  localparam int unsigned TELLING = 32;     // reports queued, and one more
   localparam int unsigned SLOT_W = $clog2(QPS);
   typedef logic [SLOT_W-1:0] slot_t;
 

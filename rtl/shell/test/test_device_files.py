@@ -76,11 +76,11 @@ def test_a_mistake_is_named(tmp_path: Path, right: str) -> None:
 def test_what_a_device_leaves_out(tmp_path: Path) -> None:
     path = tmp_path / "device.toml"
     path.write_text(
-        f'base = "{DEVICES / "standard.toml"}"\n[transport]\ncongestion_control = false\n[management]\nport = false\n'
-        "[network]\nipv6 = false\n[services]\ndiscovery = false\n[telemetry]\nevent_log = false\nhistograms = false\n"
+        f'base = "{DEVICES / "standard.toml"}"\n[transport]\ncongestion_control = false\nselective_repeat = false\n[management]\nport = false\n'
+        "[network]\nipv6 = false\nlink_control = false\n[services]\ndiscovery = false\n[telemetry]\nevent_log = false\ncounters = false\nhistograms = false\n"
     )
     package = (generate(load(path)).folder / "device_pkg.sv").read_text()
-    for name in ("CONGESTION_CONTROL", "MANAGEMENT_PORT", "IPV6", "DISCOVERY", "EVENT_LOG", "HISTOGRAMS"):
+    for name in ("CONGESTION_CONTROL", "SELECTIVE_REPEAT", "MANAGEMENT_PORT", "IPV6", "LINK_CONTROL", "DISCOVERY", "EVENT_LOG", "COUNTERS", "HISTOGRAMS"):
         assert f"{name} = 1'b0;" in package
     assert load(path).digest != load(DEVICES / "standard.toml").digest
 

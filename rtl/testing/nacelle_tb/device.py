@@ -170,9 +170,12 @@ class Device:
     management_completions: int
     management_port: bool
     congestion_control: bool
+    selective_repeat: bool
     discovery: bool
     ipv6: bool
+    link_control: bool  # VLAN and flow control
     event_log: bool
+    counters: bool  # of events
     histograms: bool  # of the calls of each socket
     memory_bytes: int
     memories: int  # each of memory_bytes
@@ -463,9 +466,12 @@ def load(path: Path) -> Device:
         management_completions=management.number("completions", 16, 1 << 15, power_of_two=True),
         management_port=management.take("port", bool, True),
         congestion_control=transport.take("congestion_control", bool, True),
+        selective_repeat=transport.take("selective_repeat", bool, True),
         discovery=services.take("discovery", bool, True),
         ipv6=network.take("ipv6", bool, True),
+        link_control=network.take("link_control", bool, True),
         event_log=telemetry.take("event_log", bool, True),
+        counters=telemetry.take("counters", bool, True),
         histograms=telemetry.take("histograms", bool, True),
         memory_bytes=memory.number("bytes", 1 << 16, 1 << MEMORY_STRIDE_W, power_of_two=True),
         memories=memory.number("count", 1, MAX_MEMORIES, default=1),

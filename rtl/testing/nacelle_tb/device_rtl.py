@@ -166,10 +166,13 @@ package device_pkg;
   localparam int unsigned RD_DEPTH = {device.read_depth};               // READs and atomics outstanding on a QP, at each side
 
   localparam bit CONGESTION_CONTROL = 1'b{int(device.congestion_control)};
+  localparam bit SELECTIVE_REPEAT = 1'b{int(device.selective_repeat)};
   localparam bit MANAGEMENT_PORT = 1'b{int(device.management_port)};      // software on the local bus controls queue pairs
   localparam bit DISCOVERY = 1'b{int(device.discovery)};            // mDNS and LLDP
   localparam bit IPV6 = 1'b{int(device.ipv6)};
+  localparam bit LINK_CONTROL = 1'b{int(device.link_control)};         // VLAN and flow control
   localparam bit EVENT_LOG = 1'b{int(device.event_log)};
+  localparam bit COUNTERS = 1'b{int(device.counters)};             // of events
   localparam bit HISTOGRAMS = 1'b{int(device.histograms)};           // of the calls of each socket
 
   localparam int unsigned SOCKETS = {len(device.sockets)};
