@@ -33,6 +33,8 @@ module roce_engine
     parameter int unsigned     RQ_DEPTH = 4,
     parameter int unsigned     RD_DEPTH = 8,
     parameter bit              CONGESTION_CONTROL = 1'b1,   // else roce_no_cc
+    parameter bit              CONNECTS = 1'b1,      // a client connects; else `connect` is never valid
+    parameter bit              READS = 1'b1,         // a client posts READs or atomics; else they are refused
     parameter bit              SELECTIVE_REPEAT = 1'b1,     // is agreed with peers that offer it (docs/reference/extensions.md)
     parameter bit              IPV6 = 1'b1,          // peers may have IPv6 addresses
     parameter int unsigned     CLIENTS  = 2,
@@ -242,20 +244,33 @@ module roce_engine
 
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) writer[MEMORIES] ();
 
+  localparam int unsigned WRITERS = 1 + 32'(READS);
+  if (!READS) begin : g_no_reads
+    assign write_cmd[1].ready    = 1'b0;
+    assign write_data[1].tready  = 1'b0;
+    assign write_room[1]         = '1;
+    for (genvar i = MEMORIES; i < 2 * MEMORIES; i++) begin : g_lane
+      assign write_done[i].valid = 1'b0;
+      assign write_done[i].data  = '0;
+    end
+    logic unused_ok;
+    assign unused_ok = &{1'b0, reserve[1], reserve_size[1]};
+  end
+
   dma_write_lanes #(
       .DATA_W(DATA_W),
       .ID_W  (ID_W),
-      .USERS (2),
+      .USERS (WRITERS),
       .LANES (MEMORIES)
   ) write_dma (
       .clk,
       .rst,
-      .cmd(write_cmd),
-      .data(write_data),
-      .done(write_done),
-      .reserve,
-      .reserve_size,
-      .room(write_room),
+      .cmd(write_cmd[0:WRITERS-1]),
+      .data(write_data[0:WRITERS-1]),
+      .done(write_done[0:WRITERS*MEMORIES-1]),
+      .reserve(reserve[WRITERS-1:0]),
+      .reserve_size(reserve_size[WRITERS-1:0]),
+      .room(write_room[WRITERS-1:0]),
       .mem(writer),
       .idle(write_idle)
   );
@@ -337,6 +352,7 @@ module roce_engine
       .RD_DEPTH(RD_DEPTH),
       .CLOCK_HZ(CLOCK_HZ),
       .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
+      .READS   (READS),
       .LANES   (MEMORIES)
   ) requester (
       .clk,
@@ -637,6 +653,7 @@ module roce_engine
       .PASSIVE_CONTEXTS(CONTEXTS),
       .PASSIVE_LONG_SET_UP(LONG_SET_UP),
       .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
+      .ACTIVE  (CONNECTS),
       .IPV6    (IPV6)
   ) cm (
       .clk,

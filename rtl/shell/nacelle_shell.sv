@@ -532,6 +532,9 @@ module nacelle_shell
   // Contexts are a matter of the RPC engine.
   localparam contexts_t [MAX_CLIENTS-1:0] CLIENT_CONTEXTS = CONTEXTS > 1 ? ($bits(contexts_t) * MAX_CLIENTS)'(CONTEXTS) << RPC_CLIENT * $bits(contexts_t) : '0;
 
+  // The RPC engine neither connects nor posts READs and atomics: only software and kernels do.
+  localparam bit INITIATES = MANAGEMENT_PORT || CLIENTS > 2;
+
   roce_engine #(
       .DATA_W  (DATA_W),
       .ID_W    (MASTER_ID_W),
@@ -542,6 +545,8 @@ module nacelle_shell
       .RD_DEPTH(RD_DEPTH),
       .CONGESTION_CONTROL(CONGESTION_CONTROL),
       .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
+      .READS   (INITIATES),
+      .CONNECTS(INITIATES),
       .IPV6    (IPV6),
       .CLIENTS (CLIENTS),
       .TRUSTED (TRUSTED),

@@ -472,7 +472,8 @@ async def stopped_consumers_cost_whole_frames_and_the_mac_does_not_wait(dut) -> 
     assert round((get_sim_time("ns") - begin) / CLOCK_NS) <= beats + 1
     bench.frame.stall = bench.payload.stall = 0.1
     await bench.expect([frames.judge(frame) for frame in items], overflow=True)
-    assert bench.counts["drop_overflow"] < len(items) - 20
+    records = 16 if WIDTH < 128 else 32
+    assert bench.counts["drop_overflow"] <= len(items) - records + 4
     # Later ones come through.
     bench.counts.clear()
     for frame in items[-2:]:

@@ -55,7 +55,8 @@ module roce_cm
     parameter access_t [3:0]   PASSIVE_ACCESS = '1,
     parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0, // contexts of a connection, at most: 0, 1, 2 or 4
     parameter logic [3:0] PASSIVE_LONG_SET_UP = '0,   // long set-ups are accepted, by a client with contexts
-    parameter bit SELECTIVE_REPEAT = 1'b1             // is offered and accepted
+    parameter bit SELECTIVE_REPEAT = 1'b1,            // is offered and accepted
+    parameter bit ACTIVE = 1'b1                       // a client connects; else `connect` is never valid
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -128,13 +129,13 @@ module roce_cm
   comm_id_t   names_id;
   ip_addr_t   names_ip;
 
-  roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .IPV6(IPV6), .DEPTH(MSG_DEPTH)) receiver (
+  roce_cm_rx #(.DATA_W(DATA_W), .CLIENTS(CLIENTS), .IPV6(IPV6), .ACTIVE(ACTIVE), .DEPTH(MSG_DEPTH)) receiver (
       .clk, .rst, .port, .leaving, .max_mtu, .frame(rx), .payload(rx_payload),
       .names_id, .names_ip, .named, .msg,
       .drop_malformed, .drop_overflow, .idle(rx_idle)
   );
   roce_cm_tx #(
-      .DATA_W(DATA_W), .CM_TIMEOUT(CM_TIMEOUT), .REQ_RETRIES(REQ_RETRIES), .MRA_TIMEOUT(MRA_TIMEOUT),
+      .DATA_W(DATA_W), .ACTIVE(ACTIVE), .CM_TIMEOUT(CM_TIMEOUT), .REQ_RETRIES(REQ_RETRIES), .MRA_TIMEOUT(MRA_TIMEOUT),
       .RNR_RETRIES(RNR_RETRIES), .TARGET_ACK_DELAY(TARGET_ACK_DELAY)
   ) sender (
       .clk, .rst, .local_addr, .guid, .max_mtu, .msg(send), .frame(tx), .payload(tx_payload)
@@ -272,7 +273,7 @@ module roce_cm
       .MRA_TIMEOUT(MRA_TIMEOUT), .MRAS(MRAS), .PASSIVE_PD(PASSIVE_PD), .PASSIVE_ACCESS(PASSIVE_ACCESS),
       .PASSIVE_CONTEXTS(PASSIVE_CONTEXTS),
       .PASSIVE_LONG_SET_UP(PASSIVE_LONG_SET_UP),
-      .SELECTIVE_REPEAT(SELECTIVE_REPEAT)
+      .SELECTIVE_REPEAT(SELECTIVE_REPEAT), .ACTIVE(ACTIVE)
   ) decide (
       .op(op_q),
       .msg(msg.data),
@@ -282,7 +283,7 @@ module roce_cm
       .verdict(verdict_q),
       .ended(ended_q),
       .matched(matched_q),
-      .called(called_q),
+      .called(ACTIVE && called_q),
       .duplicate,
       .stale,
       .per_peer,
@@ -331,7 +332,7 @@ module roce_cm
   };
 
   // ---- the other units ----
-  wire resolves = op_q == OP_CONNECT || expired_q;
+  wire resolves = ACTIVE && (op_q == OP_CONNECT || expired_q);
   assign arp_query.valid  = fsm_q == S_RESOLVE && resolves;
   assign arp_query.data   = (op_q == OP_CONNECT) ? connect.data.ip : work_q.ip;
   assign arp_answer.ready = fsm_q == S_RESOLVED;
@@ -419,6 +420,7 @@ module roce_cm
 
       S_MATCH: begin
         work_q    <= found;
+        if (!ACTIVE) work_q.active <= 1'b0;
         matched_q <= names_own ? duplicate : cm_has_peer(found.state) && found.ip == msg.data.ip
             && found.ids.local_comm_id == msg.data.ids.remote_comm_id && found.ids.remote_comm_id == msg.data.ids.local_comm_id;
         called_q  <= found.state == CM_REQ_SENT && found.ip == msg.data.ip

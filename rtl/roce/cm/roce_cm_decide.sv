@@ -19,7 +19,8 @@ module roce_cm_decide
     parameter access_t [3:0] PASSIVE_ACCESS = '1,
     parameter contexts_t [3:0] PASSIVE_CONTEXTS = '0,
     parameter logic [3:0] PASSIVE_LONG_SET_UP = '0,
-    parameter bit SELECTIVE_REPEAT = 1'b1
+    parameter bit SELECTIVE_REPEAT = 1'b1,
+    parameter bit ACTIVE = 1'b1                   // else OP_CONNECT does not occur
 ) (
     input  cm_op_e       op,
     input  cm_msg_t      msg,           // OP_MESSAGE
@@ -86,7 +87,7 @@ module roce_cm_decide
     makes_stale = 1'b0;
 
     unique case (op)
-      OP_CONNECT: begin
+      OP_CONNECT: if (ACTIVE) begin
         plan.attr = CM_REQ;
         plan.kind = CONN_REFUSED;
         plan.why  = conn_reason_t'(REJ_NO_QP);

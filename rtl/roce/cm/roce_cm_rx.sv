@@ -18,6 +18,7 @@ module roce_cm_rx
     parameter int unsigned DATA_W = 512,
     parameter int unsigned CLIENTS = 2,
     parameter bit          IPV6 = 1'b1,          // else every packet is one of IPv4
+    parameter bit          ACTIVE = 1'b1,        // else the device sends no REQ, and what is in the answers to one is not needed
     parameter int unsigned DEPTH = 32            // of each queue
 ) (
     input  logic        clk,
@@ -167,6 +168,7 @@ module roce_cm_rx
   end
 
   wire is_req = attr == CM_REQ;
+  wire of_req = !ACTIVE || is_req;
   always_comb begin
     decoded.data.attr                = attr;
     decoded.data.mac                 = mac_q;
@@ -174,18 +176,18 @@ module roce_cm_rx
     decoded.data.own                 = own_q;
     decoded.data.tid                 = mad.hdr.tid;
     decoded.data.ids                 = dreq.ids;
-    decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : is_req ? req.local_qpn : rep.local_qpn;
+    decoded.data.qpn                 = (attr == CM_DREQ) ? dreq.remote_qpn : of_req ? req.local_qpn : rep.local_qpn;
     decoded.data.timeout             = cm_timeout((attr == CM_MRA) ? mra.service_timeout : req.local_cm_response_timeout);
     decoded.data.about               = mra.message_mraed;
     decoded.data.reason              = is_req ? conn_reason_t'(refusal_q) : rej.reason;
-    decoded.data.starting_psn        = is_req ? req.starting_psn : rep.starting_psn;
-    decoded.data.rnr_retry_count     = is_req ? req.rnr_retry_count : rep.rnr_retry_count;
-    decoded.data.responder_resources = is_req ? req.responder_resources : rep.responder_resources;
-    decoded.data.initiator_depth     = is_req ? req.initiator_depth : rep.initiator_depth;
+    decoded.data.starting_psn        = of_req ? req.starting_psn : rep.starting_psn;
+    decoded.data.rnr_retry_count     = of_req ? req.rnr_retry_count : rep.rnr_retry_count;
+    decoded.data.responder_resources = of_req ? req.responder_resources : rep.responder_resources;
+    decoded.data.initiator_depth     = of_req ? req.initiator_depth : rep.initiator_depth;
     decoded.data.selective_repeat    = known_q && extensions.selective_repeat;
     decoded.data.contexts            = known_q && extensions.contexts ? cm_contexts(extensions.context_count) : '0;
     decoded.data.long_set_up         = known_q && extensions.contexts && extensions.long_set_up;
-    decoded.data.private_data        = is_req ? req.private_data : (attr == CM_REP) ? rep.private_data : rej.private_data;
+    decoded.data.private_data        = of_req ? req.private_data : (attr == CM_REP) ? rep.private_data : rej.private_data;
     decoded.data.has_token           = is_req && known_q && extensions.token;
     decoded.data.client              = client_q;
     decoded.data.response_timeout    = cm_timeout(req.remote_cm_response_timeout);

@@ -10,6 +10,7 @@ module roce_cm_tx
   import roce_cm_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
+    parameter bit          ACTIVE = 1'b1,   // else no REQ is sent
     parameter cm_timeout_t CM_TIMEOUT = 20,
     parameter logic [3:0]  REQ_RETRIES = 15,
     parameter logic [4:0]  MRA_TIMEOUT = 22,
@@ -171,7 +172,7 @@ module roce_cm_tx
     mad.hdr.tid = conn.tid;
     mad.hdr.attr_id = {CM_ATTR_PREFIX, msg.data.attr};
     unique case (msg.data.attr)
-      CM_REQ:  mad.data = req;
+      CM_REQ:  mad.data = ACTIVE ? req : '0;
       CM_REP:  mad.data = rep;
       CM_REJ:  mad.data = {rej, (MAD_DATA_BYTES*8 - $bits(cm_rej_t))'(0)};
       CM_MRA:  mad.data = {mra, (MAD_DATA_BYTES*8 - $bits(cm_mra_t))'(0)};

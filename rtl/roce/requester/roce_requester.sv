@@ -28,6 +28,7 @@ module roce_requester
     parameter int unsigned ACK_EVERY = 128,           // packets of a message between AckReq bits; power of two
     parameter longint unsigned CLOCK_HZ = 250_000_000,     // rate of `now`
     parameter bit          SELECTIVE_REPEAT = 1'b1,    // else no QP has it
+    parameter bit          READS = 1'b1,               // else work requests that are READs or atomics are refused
     parameter int unsigned LANES = 1,                  // memories
     parameter int unsigned BACKOFF_MAX = 4             // ACK timeout grows by 2^BACKOFF_MAX at most
 ) (
@@ -213,30 +214,38 @@ module roce_requester
       .read_at({index_t'(done_read_index), sq_slot_t'(done_read_count)}),
       .read_data(done_ring_out)
   );
-  ram_1w1r #(
-      .T(sq_rd_t),
-      .WORDS(QPS * RD_DEPTH)
-  ) rd_ring (
-      .clk,
-      .write(rd_write),
-      .write_at({index_t'(ring_index), rd_slot_t'(ring_rd_count)}),
-      .write_data(rd_ring_in),
-      .read(rd_read),
-      .read_at({index_t'(rd_read_index), rd_slot_t'(rd_read_count)}),
-      .read_data(rd_ring_out)
-  );
-  ram_1w1r #(
-      .T(logic [63:0]),
-      .WORDS(QPS * RD_DEPTH)
-  ) compare_ring (
-      .clk,
-      .write(rd_write),
-      .write_at({index_t'(ring_index), rd_slot_t'(ring_rd_count)}),
-      .write_data(compare_in),
-      .read(compare_read),
-      .read_at({index_t'(compare_index), rd_slot_t'(compare_count)}),
-      .read_data(compare_out)
-  );
+  if (READS) begin : g_reads
+    ram_1w1r #(
+        .T(sq_rd_t),
+        .WORDS(QPS * RD_DEPTH)
+    ) rd_ring (
+        .clk,
+        .write(rd_write),
+        .write_at({index_t'(ring_index), rd_slot_t'(ring_rd_count)}),
+        .write_data(rd_ring_in),
+        .read(rd_read),
+        .read_at({index_t'(rd_read_index), rd_slot_t'(rd_read_count)}),
+        .read_data(rd_ring_out)
+    );
+    ram_1w1r #(
+        .T(logic [63:0]),
+        .WORDS(QPS * RD_DEPTH)
+    ) compare_ring (
+        .clk,
+        .write(rd_write),
+        .write_at({index_t'(ring_index), rd_slot_t'(ring_rd_count)}),
+        .write_data(compare_in),
+        .read(compare_read),
+        .read_at({index_t'(compare_index), rd_slot_t'(compare_count)}),
+        .read_data(compare_out)
+    );
+  end else begin : g_no_reads
+    assign rd_ring_out = '0;
+    assign compare_out = '0;
+    logic unused_ok;
+    assign unused_ok = &{1'b0, rd_write, rd_ring_in, rd_read, rd_read_index, rd_read_count, ring_rd_count,
+                         compare_in, compare_read, compare_index, compare_count};
+  end
 
   // ---- work requests ----
   stream_if #(.T(qp_index_t)) keepalive ();
@@ -249,7 +258,8 @@ module roce_requester
   roce_requester_queue #(
       .QPS(QPS),
       .SQ_DEPTH(SQ_DEPTH),
-      .RD_DEPTH(RD_DEPTH)
+      .RD_DEPTH(RD_DEPTH),
+      .READS(READS)
   ) queue (
       .clk,
       .rst,
@@ -305,6 +315,7 @@ module roce_requester
   roce_requester_send #(
       .QPS(QPS),
       .SELECTIVE_REPEAT(SELECTIVE_REPEAT),
+      .READS(READS),
       .WINDOW(WINDOW),
       .ACK_EVERY(ACK_EVERY)
   ) send (
@@ -358,6 +369,7 @@ module roce_requester
 
   roce_requester_ack #(
       .QPS(QPS),
+      .READS(READS),
       .WINDOW(WINDOW)
   ) intake (
       .clk,
@@ -390,6 +402,7 @@ module roce_requester
   roce_requester_receive #(
       .DATA_W(DATA_W),
       .QPS(QPS),
+      .READS(READS),
       .PENDING(PENDING)
   ) results (
       .clk,

@@ -25,6 +25,7 @@ module roce_requester_ack
   import roce_requester_ack_pkg::*;
 #(
     parameter int unsigned QPS = 16,
+    parameter bit READS = 1'b1,    // else no READ or atomic is outstanding, and rd_data is constant
     parameter int unsigned WINDOW = 8192
 ) (
     input logic clk,
@@ -207,7 +208,7 @@ module roce_requester_ack
           last_retry: word.progress.retries == word.policy.retry_cnt,
           last_rnr_retry: word.progress.rnr_retries == word.policy.rnr_retry && word.policy.rnr_retry != 3'd7,
           no_rnr_retry: word.policy.rnr_retry == 3'd0,
-          reads: word.rd_posted != word.progress.rd
+          reads: READS && word.rd_posted != word.progress.rd
       };
     end
   end
@@ -239,9 +240,9 @@ module roce_requester_ack
       expected_q <= '{
           rd: rd3_q,
           beyond: !p3_q.reads || (!read_gap_q[30] && read_gap_q[29:24] != 0),
-          expected: read_gap_q[30] ? '0 : read_gap_q[23:0],
-          position: read_gap_q[30] ? read_done_q[22:0] : '0,
-          opens: !read_gap_q[30],
+          expected: !READS || read_gap_q[30] ? '0 : read_gap_q[23:0],
+          position: READS && read_gap_q[30] ? read_done_q[22:0] : '0,
+          opens: READS && !read_gap_q[30],
           outstanding: outstanding_q,
           window_shut: window_shut_q,
           live: key_live
@@ -319,7 +320,7 @@ module roce_requester_ack
   sq_verdict_t told_of;
   assign told_of = '{
           index: e.index,
-          payload: r_q.original ? PAYLOAD_ORIGINAL : r_q.place ? PAYLOAD_PLACE : e.has_payload ? PAYLOAD_DROP : PAYLOAD_NONE,
+          payload: READS && r_q.original ? PAYLOAD_ORIGINAL : READS && r_q.place ? PAYLOAD_PLACE : e.has_payload ? PAYLOAD_DROP : PAYLOAD_NONE,
           addr: m_q.addr + m_q.offset,
           target: m_q.target,
           key: m_q.key,

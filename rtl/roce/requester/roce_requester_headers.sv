@@ -7,7 +7,9 @@ module roce_requester_headers
   import roce_wire_pkg::*;
   import roce_pkg::*;
   import roce_requester_pkg::*;
-(
+#(
+    parameter bit READS = 1'b1         // else no work request is a READ or atomic
+) (
     input logic clk,
     input logic rst,
 
@@ -53,18 +55,21 @@ module roce_requester_headers
   sq_cut_t came;
   made_t   made, made_q;
   assign came = cut.data;
-  wire reads  = is_rd(came.request.kind);
+  sq_kind_e kind;
+  assign kind = came.request.kind;
+  wire is_read = READS && kind == SQ_READ;
+  wire reads  = READS && is_rd(kind);
   wire inner  = came.piece && !came.last;                                   // not the last packet of a message
-  wire whole  = !came.piece || (came.last && came.request.kind == SQ_WRITE_IMM);  // its RETH is that of the message
+  wire whole  = !came.piece || (came.last && kind == SQ_WRITE_IMM);  // its RETH is that of the message
 
   always_comb begin
-    made.kind             = came.request.kind;
+    made.kind             = kind;
     made.word             = came.request.word;
     made.swap_add         = {came.request.length, came.request.word};
-    made.bare             = !came.first && !came.piece && is_write(came.request.kind);
+    made.bare             = !came.first && !came.piece && is_write(kind);
     made.reth.rkey        = came.request.rkey;
-    made.reth.va          = whole && came.request.kind != SQ_READ ? came.request.remote_addr : came.va;
-    made.reth.dmalen      = came.request.kind == SQ_READ ? came.left : whole ? came.request.length : 32'(came.length);
+    made.reth.va          = whole && !is_read ? came.request.remote_addr : came.va;
+    made.reth.dmalen      = is_read ? came.left : whole ? came.request.length : 32'(came.length);
     made.packet.qpn       = qp_number(came.index);
     made.packet.psn       = came.psn;
     made.packet.again     = came.again;
@@ -76,7 +81,7 @@ module roce_requester_headers
     made.packet.empty     = came.length == '0;
     made.packet.se        = came.request.solicited && came.last;
     made.packet.ackreq    = !reads && (came.last || came.asks);
-    made.packet.opcode    = inner ? RC_RDMA_WRITE_ONLY : opcode(came.request.kind, came.first || came.piece, came.last || came.piece);
+    made.packet.opcode    = inner ? RC_RDMA_WRITE_ONLY : opcode(kind, came.first || came.piece, came.last || came.piece);
     made.packet.internal_ = inner;
     if (came.keepalive) begin
       // A WRITE of 0 bytes accesses no memory, needs no R_Key (IBTA 9.7.4.1.1) and is acknowledged.
@@ -112,7 +117,7 @@ module roce_requester_headers
   tx_packet_t complete;
   always_comb begin
     complete = made_q.packet;
-    unique case (made_q.kind)
+    unique case (READS ? made_q.kind : without_rd(made_q.kind))
       SQ_CMP_SWAP, SQ_FETCH_ADD:
         complete.ext = atomiceth_t'{va: made_q.reth.va, rkey: made_q.reth.rkey, swap_add: made_q.swap_add, compare: compare_data};
       SQ_WRITE, SQ_WRITE_IMM, SQ_READ:
@@ -120,6 +125,7 @@ module roce_requester_headers
         else complete.ext[EXT_BYTES*8-1-:$bits(reth_t)+32] = {made_q.reth, made_q.word};
       default: complete.ext[EXT_BYTES*8-1-:32] = made_q.word;
     endcase
+    if (!READS) complete.ext[EXT_BYTES*8-$bits(reth_t)-32-1:0] = '0;   // only an atomic has so many bytes
   end
   assign packet.data = complete;
 endmodule

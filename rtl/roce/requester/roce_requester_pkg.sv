@@ -262,6 +262,11 @@ package roce_requester_pkg;
   endfunction
 
   // Its response carries data: READ response or atomic acknowledge.
+  // What a kind is in a device that starts no READs and atomics: one of the others.
+  function automatic sq_kind_e without_rd(sq_kind_e kind);
+    return sq_kind_e'(kind[2] ? SQ_WRITE_IMM : kind);
+  endfunction
+
   function automatic logic is_rd(sq_kind_e kind);
     return kind inside {SQ_READ, SQ_CMP_SWAP, SQ_FETCH_ADD};
   endfunction

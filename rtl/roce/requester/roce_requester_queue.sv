@@ -15,7 +15,8 @@ module roce_requester_queue
 #(
     parameter int unsigned QPS = 16,
     parameter int unsigned SQ_DEPTH = 16,
-    parameter int unsigned RD_DEPTH = 8
+    parameter int unsigned RD_DEPTH = 8,
+    parameter bit READS = 1'b1    // else READs and atomics are refused
 ) (
     input logic clk,
     input logic rst,
@@ -110,7 +111,7 @@ module roce_requester_queue
   logic [23:0] whole;         // full packets
   logic [12:0] rest;          // bytes in the packet after them
   sq_kind_e    in_kind;
-  assign in_kind = kind_of(in_q.opcode);
+  assign in_kind = READS ? kind_of(in_q.opcode) : without_rd(kind_of(in_q.opcode));
   wire         alone = is_atomic(in_kind) || in_keepalive_q;
   wire         even  = !alone && rest == 0 && in_q.length != 0;   // no packet after them
   assign whole = alone ? '0 : 24'(in_q.length >> (4'd7 + 4'(in_policy.path.path_mtu)));
@@ -123,7 +124,7 @@ module roce_requester_queue
     counted.keepalive = in_keepalive_q;
     counted.kind      = in_kind;
     counted.known     = in_q.opcode inside {WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND, WR_SEND_WITH_IMM, WR_SEND_WITH_INV}
-        || (is_rd(in_kind) && in_policy.max_rd_atomic != 0);
+        || (READS && is_rd(in_kind) && in_policy.max_rd_atomic != 0);
     counted.fits      = in_q.length <= 32'h8000_0000 || is_atomic(in_kind);  // IBTA 9.7.7: a message has 2^31 bytes at most
     counted.sound     = counted.exists && counted.known && counted.fits;
     counted.packets   = whole + 24'(!even);
@@ -177,7 +178,7 @@ module roce_requester_queue
     moved_count_q <= behind.count;
     moved_rd_q    <= behind.rd;
     full_q   <= sq_count_t'(posted - word.retired) == sq_count_t'(SQ_DEPTH);
-    shut_q   <= is_rd(post_q.kind) && rd_count_t'(posted_rd - word.rd_done) == rd_count_t'(RD_DEPTH);
+    shut_q   <= READS && is_rd(post_q.kind) && rd_count_t'(posted_rd - word.rd_done) == rd_count_t'(RD_DEPTH);
     quiet_q  <= tail.next == word.progress.una && tail.count == word.retired && !moved_q;
     judged_q <= post_valid_q && !done;
     if (rst) post_valid_q <= 1'b0;
@@ -197,7 +198,7 @@ module roce_requester_queue
   sq_state_e state;
   assign state = word.progress.state;
   wire live  = post_q.exists && state != SQ_RESET;
-  wire reads = is_rd(post_q.kind);
+  wire reads = READS && is_rd(post_q.kind);
   // In the error state READs are not limited by RD_DEPTH: they are flushed without a response.
   wire room  = !full_q && !(shut_q && state != SQ_ERR);
 
@@ -249,8 +250,8 @@ module roce_requester_queue
         last: post_q.last,
         tail: post_q.tail
     };
-    if (post_q.kind == SQ_READ) ring_send.word = 32'(post_q.packets);
-    if (is_atomic(post_q.kind)) {ring_send.length, ring_send.word} = post_q.request.swap_add;
+    if (READS && post_q.kind == SQ_READ) ring_send.word = 32'(post_q.packets);
+    if (READS && is_atomic(post_q.kind)) {ring_send.length, ring_send.word} = post_q.request.swap_add;
   end
   assign ring_done = '{
           kind: post_q.kind,

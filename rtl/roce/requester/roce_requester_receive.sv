@@ -17,6 +17,7 @@ module roce_requester_receive
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned QPS = 16,
+    parameter bit READS = 1'b1,              // else nothing is placed
     parameter int unsigned PENDING = 64      // verdicts pending for memory; a power of two
 ) (
     input logic clk,
@@ -75,13 +76,13 @@ module roce_requester_receive
 
   sq_verdict_t said;
   assign said = verdict.data;
-  wire places = said.payload inside {PAYLOAD_PLACE, PAYLOAD_ORIGINAL};
+  wire places = READS && said.payload inside {PAYLOAD_PLACE, PAYLOAD_ORIGINAL};
 
   assign verdict.ready    = room_q;
   assign write_in.valid   = verdict.valid && room_q && places;
   assign write_in.data    = '{target: said.target, key: said.key, addr: said.addr, length: 32'(said.length)};
   assign steer_in.valid   = verdict.valid && room_q && said.payload != PAYLOAD_NONE;
-  assign steer_in.data    = '{payload: said.payload, original: said.original};
+  assign steer_in.data    = '{payload: said.payload, original: READS ? said.original : '0};
   assign waiting_in.valid = verdict.valid && room_q && said.confirms;
   assign waiting_in.data  = '{
           index: said.index,
@@ -96,7 +97,14 @@ module roce_requester_receive
           failed: said.failed
       };
 
-  stream_fifo #(.T(dma_cmd_t), .DEPTH(PLACING)) writes (.clk, .rst, .in(write_in), .out(write), .empty(write_empty));
+  if (READS) begin : g_writes
+    stream_fifo #(.T(dma_cmd_t), .DEPTH(PLACING)) writes (.clk, .rst, .in(write_in), .out(write), .empty(write_empty));
+  end else begin : g_no_writes
+    assign write_in.ready = 1'b0;
+    assign write.valid    = 1'b0;
+    assign write.data     = '0;
+    assign write_empty    = 1'b1;
+  end
   stream_fifo #(.T(steer_t), .DEPTH(PLACING)) steers (.clk, .rst, .in(steer_in), .out(steer_out), .empty(steer_empty));
   stream_fifo #(.T(waiting_t), .DEPTH(PENDING)) waiting (.clk, .rst, .in(waiting_in), .out(waiting_out), .empty(waiting_empty));
 
@@ -117,8 +125,8 @@ module roce_requester_receive
   // ---- payload ----
   steer_t steer;
   assign steer = steer_out.data;
-  wire made = steer.payload == PAYLOAD_ORIGINAL;
-  wire drop = steer.payload == PAYLOAD_DROP;
+  wire made = READS && steer.payload == PAYLOAD_ORIGINAL;
+  wire drop = !READS || steer.payload == PAYLOAD_DROP;
 
   // The original value is big-endian on the wire and little-endian in device memory.
   assign data.tvalid     = steer_out.valid && (made || (!drop && payload.tvalid));
@@ -139,12 +147,13 @@ module roce_requester_receive
   assign result = done.data;
   assign index  = head.index;
 
-  wire confirms = waiting_out.valid && (!head.writes || done.valid);
+  wire writes   = READS && head.writes;
+  wire confirms = waiting_out.valid && (!writes || done.valid);
   wire act      = confirms && (!head.answered || work.ready);
-  wire refused  = head.writes && result.error;
+  wire refused  = writes && result.error;
 
   assign waiting_out.ready = act;
-  assign done.ready        = waiting_out.valid && head.writes && (!head.answered || work.ready);
+  assign done.ready        = waiting_out.valid && writes && (!head.answered || work.ready);
   assign work.valid        = confirms && head.answered;
   assign work.data         = head.index;
   assign confirming        = waits_q;

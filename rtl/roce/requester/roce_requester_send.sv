@@ -26,6 +26,7 @@ module roce_requester_send
 #(
     parameter int unsigned QPS = 16,
     parameter bit SELECTIVE_REPEAT = 1'b1,    // else no QP has it
+    parameter bit READS = 1'b1,               // else no work request is a READ or atomic
     parameter int unsigned WINDOW = 8192,     // PSNs outstanding per QP (may be exceeded by a quantum, or by a READ)
     parameter int unsigned ACK_EVERY = 128    // packets of a message between AckReq bits; a power of two
 ) (
@@ -172,7 +173,7 @@ module roce_requester_send
   wire        skip = state_q == S_SKIP && visit_q.more;           // continue with the next work request
 
   wire  extend = emit && !keepalive && first_q && fresh && visit_q.path.selective_repeat
-      && (is_atomic(request_q.kind) || (writes_q && request_q.length != 0));
+      && ((READS && is_atomic(request_q.kind)) || (writes_q && request_q.length != 0));
 
   assign load_next  = following_q && (emit_last || skip);
   assign prefetch   = (begin_visit && ahead.more) || (load_next && visit_q.left > 2);
@@ -205,7 +206,8 @@ module roce_requester_send
   assign next_max_rd  = between_visits ? ahead.max_rd : visit_q.max_rd;
   assign next_ahead   = ring_data.rd - next_rd_done;       // incomplete READs and atomics before it; negative: none
   wire next_waits     = !next_ahead[5] && next_ahead != 0;
-  wire next_reads     = is_rd(ring_data.kind);
+  wire next_reads     = READS && is_rd(ring_data.kind);
+  wire next_read      = READS && ring_data.kind == SQ_READ;
   wire next_alone     = next_reads || ring_data.last == 0;  // it is one packet
   wire [12:0] next_mtu = mtu_bytes(next_path.path_mtu);
 
@@ -249,9 +251,9 @@ module roce_requester_send
       behind_q    <= ring_data.last;
       last_q      <= next_alone;
       length_q    <= next_reads ? '0 : ring_data.last == 0 ? ring_data.tail : next_mtu;
-      cost_q      <= ring_data.kind == SQ_READ ? read_cost(ring_data.word[23:0])
+      cost_q      <= next_read ? read_cost(ring_data.word[23:0])
           : next_reads ? 5'd1 : ring_data.last == 0 ? length_cost(ring_data.tail) : length_cost(next_mtu);
-      step_q      <= ring_data.kind == SQ_READ && !(begin_visit && ahead.none) ? ring_data.word[23:0] : 24'd1;
+      step_q      <= next_read && !(begin_visit && ahead.none) ? ring_data.word[23:0] : 24'd1;
     end else if (state_q == S_SEEK && seek_q == '1) step_q <= 24'd1;
     else if (state_q == S_PLACE) begin
       first_q  <= 1'b0;
@@ -259,7 +261,7 @@ module roce_requester_send
       va_q     <= request_q.remote_addr + 64'(offset_q);
       left_q   <= request_q.length - offset_q[31:0];
       behind_q <= request_q.last - seek_q[22:0];
-      if (reads_q) begin
+      if (READS && reads_q) begin
         step_q <= step_q - seek_q[23:0];
         cost_q <= read_cost(step_q - seek_q[23:0]);
       end else begin
@@ -267,7 +269,7 @@ module roce_requester_send
         length_q <= at_last ? request_q.tail : mtu;
         cost_q   <= at_last ? tail_cost_q : mtu_cost;
       end
-    end else if (emit && keepalive) step_q <= request_q.kind == SQ_READ ? request_q.word[23:0] : 24'd1;
+    end else if (emit && keepalive) step_q <= READS && request_q.kind == SQ_READ ? request_q.word[23:0] : 24'd1;
     else if (emit) begin
       first_q  <= 1'b0;
       addr_q   <= addr_q + ADDR_W'(mtu);
@@ -373,11 +375,13 @@ module roce_requester_send
     reads[request_q.access.target] = cut.valid && cut.ready && !lapsed && length_q != '0 && !keepalive;
   end
   assign visiting      = state_q != S_IDLE;
-  assign compare_read  = emit && is_atomic(request_q.kind) && !keepalive;
+  assign compare_read  = READS && emit && is_atomic(request_q.kind) && !keepalive;
   assign compare_index = visit_q.index;
   assign compare_count = request_q.rd;
 
-  roce_requester_headers headers (
+  roce_requester_headers #(
+      .READS(READS)
+  ) headers (
       .clk,
       .rst,
       .cut,

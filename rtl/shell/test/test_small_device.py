@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device for a small FPGA (devices/ecp5.toml): without management port, congestion control, discovery and event log."""
+"""The device for a small FPGA (devices/ecp5.toml): without what it leaves out (docs/how-to/build-for-a-board.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from nacelle_tb.cci import address
+from nacelle_tb import cm
+from nacelle_tb.cci import address, counters
 from nacelle_tb.device import MESSAGES, named
-from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, internet_checksum
+from nacelle_tb.peer import INPUT, OUTPUT, UD_SEND_ONLY, WRITE_FIRST, WRITE_ONLY_IMM, Peer, Region, internet_checksum
 from nacelle_tb.session import Network, SimDevice, configure, outputs
+from scapy.contrib.mac_control import MACControlPause
 from scapy.layers.dns import DNS, DNSQR
-from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.l2 import Dot1Q, Ether
 
 INCREMENT = 1
 NO_MEMORY = 2
 SECOND = 62_500_000  # cycles
+UDP_PROTOCOL = 17
+CNP = 0x81  # the opcode
 
 
 @pytest.fixture
@@ -118,7 +122,7 @@ def test_nothing_is_announced(small: SimDevice) -> None:
     for _ in range(4 * 16):
         small.skip(SECOND // 16)
         network.step(1000)
-    assert not network.other and small.counter("service_mdns_sent") == small.counter("service_lldp_sent") == 0
+    assert not network.other
     network.connect(peer)
     network.disconnect(peer)
 
@@ -139,7 +143,70 @@ def test_congestion_is_not_controlled(small: SimDevice) -> None:
     net.connect(peer)
     data = bytes(range(250)) * 20
     net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(data))])
+    heard: list[bytes] = []
+    net.lose = lambda frame: heard.append(frame) or False
     net.send([congested(frame) for frame in peer.call(INCREMENT)])
     assert net.answer(peer)[0] == 0 and outputs(peer)[0] == bytes(byte + 1 & 0xFF for byte in data)
-    assert small.counter("roce_rx_np_ecn_marked_roce_packets") > 0 and small.counter("roce_rx_np_cnp_sent") == 0
     net.disconnect(peer)
+    opcodes = {frame[42] for frame in heard if frame[23] == UDP_PROTOCOL}
+    assert opcodes and CNP not in opcodes
+
+
+def test_selective_repeat_is_not_agreed(small: SimDevice) -> None:
+    """Who offers it gets a REP without it, and a lost packet is sent again with all behind it."""
+    (peer,) = peers(1)
+    net = Network(small, [peer])
+    request = cm.Request(
+        local_id=peer.comm_id, qpn=peer.qpn, psn=peer.recv_psn, ip=peer.ip, called=peer.device_ip, port=peer.port,
+        mtu=peer.mtu.bit_length() - 8, guid=cm.guid(peer.mac), resources=peer.depth, depth=peer.depth, extensions=cm.extensions(1),
+    )  # fmt: skip
+    net.send([peer.mad(cm.REQ, request.data())])
+    packet, _ = net.wait(peer, lambda packet: packet.opcode == UD_SEND_ONLY, "REP")
+    assert cm.Message(peer.ip, peer.mac, packet.payload).extensions == bytes(8)
+    peer.take_rep(packet)
+    net.send([peer.rtu()])
+    data = bytes(range(251)) * 40
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(data))])
+    lost, sent = [], []
+
+    def loses_the_second(frame: bytes) -> bool:
+        is_write = frame[23] == UDP_PROTOCOL and WRITE_FIRST <= frame[42] <= WRITE_ONLY_IMM
+        if is_write:
+            sent.append(frame[51:54])
+        if is_write and len(sent) == 2:
+            lost.append(frame[51:54])
+        return is_write and len(sent) == 2
+
+    net.lose = loses_the_second
+    assert net.call(peer, INCREMENT, cycles=20_000_000) == 0
+    assert outputs(peer)[0] == bytes(byte + 1 & 0xFF for byte in data)
+    assert len(lost) == 1 and sent.count(lost[0]) == 2 and len(sent) > len(set(sent)) + 1
+    net.disconnect(peer)
+
+
+def test_no_counters(small: SimDevice) -> None:
+    """Each is there, and 0, whatever happens."""
+    (peer,) = peers(1)
+    net = Network(small, [peer])
+    net.connect(peer)
+    net.disconnect(peer)
+    small.send(peer.arp_request()[:20])
+    small.step(1000)
+    found = {name: small.read(at) for name, at in counters().items()}
+    assert len(found) > 100 and set(found.values()) == {0}
+
+
+def test_no_link_control(small: SimDevice) -> None:
+    """A VLAN and flow control can be set, and nothing follows: frames stay without a tag, and a pause stops none."""
+    (peer,) = peers(1)
+    small.write(address("VLAN"), 1 << 31 | 7)
+    small.write(address("FLOW_CONTROL"), 3)
+    ping = IP(src=peer.ip, dst=peer.device_ip) / ICMP(id=7, seq=1)
+    ethernet = Ether(dst=peer.device_mac, src=peer.mac)
+    pause = bytes(Ether(dst="01:80:c2:00:00:01", src="02:00:00:00:00:99") / MACControlPause(pause_time=0xFFFF)).ljust(60, b"\0")
+    small.send(pause)
+    small.send(bytes(ethernet / Dot1Q(vlan=7) / ping))
+    small.send(bytes(ethernet / ping))
+    answer = small.recv(5000)
+    assert answer is not None and Ether(answer.frame)[ICMP].type == 0 and Dot1Q not in Ether(answer.frame)
+    assert small.recv(20_000) is None
