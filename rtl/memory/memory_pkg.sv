@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types of the memory plane. Device addresses are byte addresses, ADDR_W bits; a region's RDMA address is its device address.
+// Types of the memory plane. Device addresses are byte addresses, ADDR_W bits, 64 or fewer (widths_pkg); a region's RDMA address is its device address.
 // A device has one memory or several, each a *target* of the fabric with its own port and its own range of addresses.
 package memory_pkg;
-  localparam int unsigned ADDR_W = 64;
+  localparam int unsigned ADDR_W = widths_pkg::ADDR_W;
   typedef logic [ADDR_W-1:0] addr_t;
 
   // The size of a region, in bytes. Devices that never have a region of 2^SIZE_SHORT_W bytes or more keep the low bits only: see size_w().

@@ -88,7 +88,7 @@ module rpc_engine
   begin : g_bad_alignment
     $fatal(1, "rpc_engine: CTRL_BASE, HEAP_BASE and HEAP_SIZE must be multiples of 4096");
   end
-  if (HEAP_BASE > addr_t'(1) << HEAP_ADDR_W || HEAP_SIZE > (addr_t'(1) << HEAP_ADDR_W) - HEAP_BASE) begin : g_bad_heap
+  if (64'(HEAP_BASE) > 64'd1 << HEAP_ADDR_W || 64'(HEAP_SIZE) > (64'd1 << HEAP_ADDR_W) - 64'(HEAP_BASE)) begin : g_bad_heap
     $fatal(1, "rpc_engine: regions must lie below 2^40");
   end
   if (CTRL_BASE < HEAP_BASE + HEAP_SIZE && HEAP_BASE < CTRL_BASE + addr_t'(QPS * CONTEXTS * CTRL_BYTES)) begin : g_bad_layout

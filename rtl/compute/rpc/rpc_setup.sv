@@ -201,8 +201,8 @@ module rpc_setup
   rpc_extents #(
       .QPS(QPS),
       .CONTEXTS(CONTEXTS),
-      .FIRST_PAGE(page_t'(HEAP_BASE >> PAGE_W)),
-      .PAGES(page_t'(HEAP_SIZE >> PAGE_W))
+      .FIRST_PAGE(page_t'(64'(HEAP_BASE) >> PAGE_W)),
+      .PAGES(page_t'(64'(HEAP_SIZE) >> PAGE_W))
   ) extents (
       .clk, .rst, .opened, .opened_slot, .opened_ip, .opened_by, .memory_per_caller, .quota_of, .quota,
       .cmd(extent_cmd), .rsp(extent_rsp), .held(pages_held)

@@ -130,7 +130,7 @@ module roce_mr
   region_t   region;
   mr_query_t query_q;
   logic      key_ok_q, owner_ok_q, rights_ok_q, unbounded_q;
-  logic      before_q, longer_q;
+  logic      before_q, longer_q, far_q;   // far: beyond all addresses of the device
   addr_t     offset_q;                    // of the access in the region
   length_t   room_q;                      // largest valid offset
 
@@ -142,11 +142,12 @@ module roce_mr
     owner_ok_q  <= region.pd == query_q.pd && (region.qpn == query_q.qpn || region.qpn == '0);
     rights_ok_q <= (region.access & query_q.access) == query_q.access;
     unbounded_q <= !query_q.bounded;
+    far_q       <= query_q.va >> ADDR_W != '0;
     {before_q, offset_q} <= end_t'(query_q.va) - end_t'(region.addr);
     {longer_q, room_q}   <= (LENGTH_W + 1)'(region.length) - (LENGTH_W + 1)'(query_q.length);
 
     granted <= key_ok_q && owner_ok_q && rights_ok_q
-               && (unbounded_q || (!before_q && !longer_q && offset_q <= addr_t'(room_q)));
+               && (unbounded_q || (!before_q && !longer_q && !far_q && offset_q <= addr_t'(room_q)));
   end
 
   // ---- keys ----

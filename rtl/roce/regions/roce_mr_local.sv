@@ -96,7 +96,7 @@ module roce_mr_local
         pd: asker.pd,
         qpn: asked_q.qpn,
         bounded: 1'b1,
-        va: asked_q.local_addr,
+        va: 64'(asked_q.local_addr),
         length: atomic ? ATOMIC_BYTES : asked_q.length,
         access: '0
     };

@@ -331,7 +331,7 @@ module roce_responder
   );
 
   // ---- 6: which memory, and its lane ----
-  always_ff @(posedge clk) packet_target_6 <= target_of(MAP, LANES, stage[5].packet.reth.va);
+  always_ff @(posedge clk) packet_target_6 <= target_of(MAP, LANES, addr_t'(stage[5].packet.reth.va));
 
   if (LANES == 1) begin : g_one_lane
     assign target_6 = '0;

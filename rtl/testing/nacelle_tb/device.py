@@ -206,6 +206,13 @@ class Device:
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
+    def address_bits(self) -> int:
+        """Of a device address. Those of the memory and of its end are enough where no software or kernel names addresses: those
+        in requests of peers are checked as they come."""
+        named = self.management_port or self.image_slots or any(socket.completions for socket in self.sockets)
+        return 64 if named or self.memories > 1 else self.memory_bytes.bit_length()
+
+    @property
     def trace_rows(self) -> int:
         """Beats that the trace of frames holds of each direction; 0: there is none."""
         return self.trace_bytes // 2 * 8 // self.data_w

@@ -225,6 +225,15 @@ endpackage
 """
 
 
+def widths_package(device: Device) -> str:
+    """Widths that the packages of all planes are built with."""
+    return f"""// Widths that depend on the device `{device.name}`.
+package widths_pkg;
+  localparam int unsigned ADDR_W = {device.address_bits};   // of a device address
+endpackage
+"""
+
+
 def description_package(device: Device) -> str:
     """The description for callers, as the words of a ROM."""
     text = description(device)
@@ -270,7 +279,12 @@ class DeviceRtl:
     def packages(self) -> list[Path]:
         """Its packages: those generated, and those that kernels have for themselves."""
         own = [path for folder in self.kernel_folders for path in sorted(folder.glob("*_pkg.sv"))]
-        return [*sorted(self.folder.glob("*_pkg.sv")), *own]
+        return [*(path for path in sorted(self.folder.glob("*_pkg.sv")) if path != self.widths), *own]
+
+    @property
+    def widths(self) -> Path:
+        """The package on which those of the planes depend."""
+        return self.folder / "widths_pkg.sv"
 
     def module_dirs(self) -> list[Path]:
         """Where its modules are."""
@@ -295,6 +309,7 @@ def generate(device: Device) -> DeviceRtl:
     head = HEAD.format(source=os.path.relpath(device.files[0], ROOT))
     files = {f"{kernel.module}_pkg.sv": _kernel_package(folder, kernel) for kernel in device.kernels}
     files |= {
+        "widths_pkg.sv": head + widths_package(device),
         "device_pkg.sv": head + device_package(device),
         "description_pkg.sv": head + description_package(device),
         "socket_kernel.sv": head + socket_kernel(device.kernels),

@@ -83,8 +83,9 @@ def overlay() -> Path | None:
 
 def packages(device: DeviceRtl | None = None) -> list[Path]:
     """All packages that exist, in dependency order; the standard device's unless another is named."""
-    named = [GENERATED / name for name in _REGISTER_PACKAGES] + [RTL / name for name in _PACKAGES]
-    named += [*(device or standard_device()).packages(), RTL / "shell" / "shell_pkg.sv"]
+    built = device or standard_device()
+    named = [GENERATED / name for name in _REGISTER_PACKAGES] + [built.widths] + [RTL / name for name in _PACKAGES]
+    named += [*built.packages(), RTL / "shell" / "shell_pkg.sv"]
     named += [GENERATED / name for name in _GENERATED_PACKAGES]
     if changed := overlay():
         named = [changed / "mutation_pkg.sv"] + [changed / path.name if (changed / path.name).exists() else path for path in named]
