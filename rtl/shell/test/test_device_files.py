@@ -73,16 +73,58 @@ def test_a_mistake_is_named(tmp_path: Path, right: str) -> None:
     assert said in str(error.value) and ("device.toml" in str(error.value) or "kernel_" in str(error.value))
 
 
+LEFT_OUT = """
+[transport]
+congestion_control = false
+selective_repeat = false
+[management]
+port = false
+[network]
+ipv6 = false
+link_control = false
+[services]
+discovery = false
+[telemetry]
+event_log = false
+counters = false
+histograms = false
+"""
+
+
 def test_what_a_device_leaves_out(tmp_path: Path) -> None:
     path = tmp_path / "device.toml"
-    path.write_text(
-        f'base = "{DEVICES / "standard.toml"}"\n[transport]\ncongestion_control = false\nselective_repeat = false\n[management]\nport = false\n'
-        "[network]\nipv6 = false\nlink_control = false\n[services]\ndiscovery = false\n[telemetry]\nevent_log = false\ncounters = false\nhistograms = false\n"
-    )
+    path.write_text(f'base = "{DEVICES / "standard.toml"}"\n{LEFT_OUT}')
     package = (generate(load(path)).folder / "device_pkg.sv").read_text()
-    for name in ("CONGESTION_CONTROL", "SELECTIVE_REPEAT", "MANAGEMENT_PORT", "IPV6", "LINK_CONTROL", "DISCOVERY", "EVENT_LOG", "COUNTERS", "HISTOGRAMS"):
+    off = (
+        "CONGESTION_CONTROL",
+        "SELECTIVE_REPEAT",
+        "MANAGEMENT_PORT",
+        "IPV6",
+        "LINK_CONTROL",
+        "DISCOVERY",
+        "EVENT_LOG",
+        "COUNTERS",
+        "HISTOGRAMS",
+    )
+    for name in off:
         assert f"{name} = 1'b0;" in package
     assert load(path).digest != load(DEVICES / "standard.toml").digest
+
+
+def test_addresses_have_the_bits_of_the_memory_where_only_peers_name_them(tmp_path: Path) -> None:
+    path = tmp_path / "device.toml"
+
+    def bits(*lines: str) -> int:
+        path.write_text("\n".join([f'base = "{DEVICES / "ecp5.toml"}"', *lines]))
+        device = load(path)
+        assert f"ADDR_W = {device.address_bits};" in generate(device).widths.read_text()
+        return device.address_bits
+
+    assert bits() == 18  # 128 KiB, and the address behind
+    assert bits("[memory]", "bytes = 1_048_576") == 21
+    assert bits("[memory]", "count = 2") == bits("[management]", "port = true") == 64
+    assert bits("[[sockets]]", 'kernel = "traffic"', "completions = 16") == 64
+    assert load(DEVICES / "standard.toml").address_bits == 64
 
 
 def test_sensors_of_a_board(tmp_path: Path) -> None:
