@@ -86,26 +86,48 @@ module comparisons (input [4:0] x, output [255:0] y, output [3:0] z);
   assign z = {x > 8'd40, 8'd3 < x, $signed(x) < $signed(5'd3), x < {x[0], x[4:1]}};
 endmodule
 """
+ADDERS = """
+module adders (input [11:0] a, b, input c, output [11:0] long, output [9:0] inc, dec, up, ten, output [5:0] sum, diff,
+               output [2:0] less, output signed [5:0] s);
+  assign inc = a[8:0] + 1;
+  assign dec = a[7:0] - 1;
+  assign ten = a[9:0] + 10'd37;
+  assign up = a[9:0] + c;
+  assign long = a - b;
+  assign sum = a[5:0] + b[5:0];
+  assign diff = a[4:0] - b[5:0];
+  assign less = {a[5:0] < b[5:0], a[4:0] >= b[4:0], $signed(a[4:0]) < $signed(b[4:0])};
+  assign s = $signed(a[3:0]) + $signed(b[4:0]);
+endmodule
+"""
 PROVE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pyosys import libyosys as ys
-from ecp5 import COMPARE
+from ecp5 import ADD, COMPARE
 design = ys.Design()
+rules = {
+    "comparisons": (
+        f"techmap -map {COMPARE} comparisons",
+        "select -assert-count 2 comparisons/t:$lt comparisons/t:$le comparisons/t:$gt comparisons/t:$ge",
+    ),
+    "adders": ("wreduce adders", "alumacc adders", f"techmap -map {ADD} adders", "select -assert-count 1 adders/t:$alu"),
+}
+name = sys.argv[3]
 for command in (
-    f"read_verilog {sys.argv[2]}", "hierarchy -top comparisons", "proc", "copy comparisons as_it_was",
-    f"techmap -map {COMPARE} comparisons",
-    "select -assert-count 2 comparisons/t:$lt comparisons/t:$le comparisons/t:$gt comparisons/t:$ge",
-    "miter -equiv -flatten as_it_was comparisons both", "sat -prove trigger 0 -verify both",
+    f"read_verilog {sys.argv[2]}", f"hierarchy -top {name}", "proc", f"copy {name} as_it_was", *rules[name],
+    f"miter -equiv -flatten as_it_was {name} both", "sat -prove trigger 0 -verify both",
 ):
     ys.run_pass(command, design)
 """
 
 
-def test_comparisons_with_constants_keep_their_meaning(tmp_path: Path) -> None:
-    source = tmp_path / "comparisons.v"
-    source.write_text(COMPARISONS)
-    command = [sys.executable, "-c", PROVE, str(ROOT / "tools"), str(source)]
+@pytest.mark.parametrize(("name", "text"), [("comparisons", COMPARISONS), ("adders", ADDERS)])
+def test_what_becomes_luts_keeps_its_meaning(tmp_path: Path, name: str, text: str) -> None:
+    """Comparisons with constants, and short adders."""
+    source = tmp_path / f"{name}.v"
+    source.write_text(text)
+    command = [sys.executable, "-c", PROVE, str(ROOT / "tools"), str(source), name]
     proved = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert proved.returncode == 0, proved.stdout[-2000:]
 
