@@ -94,7 +94,8 @@ module rpc_extents
   logic [29:0] quota_q;
   wire         own_quota = caller_q.entry && quota != '0;
   wire         limited = quota_q != '0;
-  wire page_t  most = page_t'(quota_q >> (PAGE_W - 10));
+  wire [29:0]  quota_pages = quota_q >> (PAGE_W - 10);
+  wire page_t  most = quota_pages >> $bits(page_t) != '0 ? '1 : page_t'(quota_pages);
   assign quota_of = admission_entry_t'(ipv4_of(caller_q.who));
 
   // Between the previous node and this one, or the end of memory.

@@ -45,7 +45,8 @@ package rpc_pkg;
 
   // ---- device memory: regions are made of pages ----
   localparam int unsigned PAGE_W = 12;                // NAAICE rounds each region up to 4096 bytes
-  localparam int unsigned HEAP_ADDR_W = SIZE_W;       // regions lie below 2^40, which limits the width of page numbers in the tables
+  // Regions lie below 2^40, or where addresses have fewer bits below their end: that limits the width of page numbers in the tables.
+  localparam int unsigned HEAP_ADDR_W = ADDR_W < SIZE_W ? ADDR_W : SIZE_W;
   typedef logic [HEAP_ADDR_W-PAGE_W-1:0] page_t;      // number of a page, or of pages
 
   function automatic addr_t page_addr(page_t page);
@@ -54,7 +55,9 @@ package rpc_pkg;
 
   // `pages`, and those of a region of `size` bytes. The highest bit: more than any device has.
   function automatic logic [$bits(page_t):0] add_pages(page_t pages, region_size_t size);
-    return {1'b0, pages} + {1'b0, size[SIZE_W-1:PAGE_W]} + ($bits(page_t) + 1)'(|size[PAGE_W-1:0]);
+    logic [SIZE_W-PAGE_W:0] sum;
+    sum = (SIZE_W - PAGE_W + 1)'(pages) + {1'b0, size[SIZE_W-1:PAGE_W]} + (SIZE_W - PAGE_W + 1)'(|size[PAGE_W-1:0]);
+    return {sum >> $bits(page_t) != '0, page_t'(sum)};
   endfunction
 
   typedef struct packed {
