@@ -14,7 +14,7 @@ from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, run
 from nacelle_tb.long import some
 from nacelle_tb.record import FRAME_RX, headers, says
-from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS, IPv6
@@ -76,12 +76,9 @@ class Bench:
 
     async def _count(self) -> None:
         events = struct(EVENTS)
-        while True:
-            await RisingEdge(self.dut.clk)
-            word = int(self.dut.events.value)
-            if word:
-                for name, value in vars(events.unpack(word)).items():
-                    self.counts[name] = self.counts.get(name, 0) + value
+        async for word in pulses(self.dut.clk, self.dut.events):
+            for name, value in vars(events.unpack(word)).items():
+                self.counts[name] = self.counts.get(name, 0) + value
 
     async def quiet(self) -> None:
         await self.rx.drained()

@@ -13,7 +13,7 @@ from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Source, run
 from nacelle_tb.record import FRAME_RX, headers, says
-from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, start, wait_cycles
+from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.widths import WIDTHS, at_width
 
@@ -45,12 +45,9 @@ class Bench:
         return self
 
     async def _count(self) -> None:
-        while True:
-            await RisingEdge(self.dut.clk)
-            word = int(self.dut.events.value)
-            if word:
-                for name, value in vars(self._events.unpack(word)).items():
-                    self.counts[name] = self.counts.get(name, 0) + value
+        async for word in pulses(self.dut.clk, self.dut.events):
+            for name, value in vars(self._events.unpack(word)).items():
+                self.counts[name] = self.counts.get(name, 0) + value
 
     async def expect(self, judgements: list[frames.Judgement], overflow: bool | None = False) -> None:
         """Everything handed on and every event counted is as judged, and nothing more. With `overflow` frames are missing,

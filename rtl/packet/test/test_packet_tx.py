@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import cocotb
 import packet_frames as frames
 import pytest
-from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Several, Sink, run
-from nacelle_tb.streams import AxisSink, AxisSource, StreamSource, start, wait_cycles
+from nacelle_tb.streams import AxisSink, AxisSource, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.widths import WIDTHS, at_width
 
@@ -86,9 +85,8 @@ class Bench:
 
     async def _count(self) -> None:
         events = struct(EVENTS)
-        while True:
-            await RisingEdge(self.dut.clk)
-            for name, value in vars(events.unpack(int(self.dut.events.value))).items():
+        async for word in pulses(self.dut.clk, self.dut.events):
+            for name, value in vars(events.unpack(word)).items():
                 self.counts[name] = self.counts.get(name, 0) + value
 
     def send(self, job: Job, source: int = 0) -> None:

@@ -9,7 +9,7 @@ import cocotb
 import dhcp_model as model
 from dhcp_model import MAC, OFFERED, ROUTER, SERVER, message, octets, option, raw
 from nacelle_tb.bench import Plain, Sink, Source, run
-from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.streams import StreamSink, StreamSource, pulses, start, wait_cycles
 
 RX, WORD, ANSWER = "services_pkg::service_rx_t", "services_pkg::service_word_t", "dhcp_pkg::dhcp_answer_t"
 XID, FROM = 0x1234ABCD, 0x020000000001
@@ -35,9 +35,8 @@ class Bench:
         return self
 
     async def _count(self) -> None:
-        while True:
-            await wait_cycles(self.dut, 1)
-            self.malformed += int(self.dut.malformed.value)
+        async for _ in pulses(self.dut.clk, self.dut.malformed):
+            self.malformed += 1
 
     async def judge(self, packet: bytes) -> model.Answer | None:
         """What the module makes of a message; the same as the model."""

@@ -9,7 +9,7 @@ import cocotb
 import mdns_model as model
 from mdns_model import AAAA, ANY, IN, MAC, PTR, QU, SERVICE, SRV, TXT, TYPES, A, encoded, host, instance, known, query, question
 from nacelle_tb.bench import Plain, Sink, Source, run
-from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.streams import StreamSink, StreamSource, pulses, start, wait_cycles
 from scapy.layers.dns import DNS, DNSQR, DNSRR
 
 RX, WORD, QUERY = "services_pkg::service_rx_t", "services_pkg::service_word_t", "mdns_pkg::mdns_query_t"
@@ -36,9 +36,8 @@ class Bench:
         return self
 
     async def _count(self) -> None:
-        while True:
-            await wait_cycles(self.dut, 1)
-            self.malformed += int(self.dut.malformed.value)
+        async for _ in pulses(self.dut.clk, self.dut.malformed):
+            self.malformed += 1
 
     async def judge(self, packet: bytes) -> str:
         """What the module makes of a message; the same as the model: "malformed", "nothing", "group" or "unicast"."""

@@ -10,7 +10,7 @@ import mdns_model as model
 from cocotb.triggers import FallingEdge
 from mdns_model import IN, MAC, QU, SERVICE, A, host, known, query, question
 from nacelle_tb.bench import Plain, Sink, Source, run
-from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
+from nacelle_tb.streams import StreamSink, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
 RX, TX, WORD = "services_pkg::service_rx_t", "services_pkg::service_tx_t", "services_pkg::service_word_t"
@@ -53,9 +53,8 @@ class Bench:
 
     async def _count(self) -> None:
         events = struct(EVENTS)
-        while True:
-            await wait_cycles(self.dut, 1)
-            for name, value in vars(events.unpack(int(self.dut.events.value))).items():
+        async for word in pulses(self.dut.clk, self.dut.events):
+            for name, value in vars(events.unpack(word)).items():
                 self.counts[name] += value
 
     async def address(self, ip: str) -> None:

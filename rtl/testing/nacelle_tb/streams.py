@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import SimHandleBase
 from cocotb.simtime import get_sim_time
-from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer, with_timeout
+from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer, ValueChange, with_timeout
 from cocotb.utils import get_sim_steps
 
 from .svtypes import Struct, struct
@@ -45,6 +45,16 @@ async def wait_cycles(dut: SimHandleBase, cycles: int) -> None:
         cycles = 1
     for _ in range(cycles):
         await RisingEdge(dut.clk)
+
+
+async def pulses(clk: SimHandleBase, signal: SimHandleBase) -> AsyncIterator[int]:
+    """The values of a signal at rising edges, without zeros: it sleeps while the signal is 0."""
+    while True:
+        if not int(signal.value):
+            await ValueChange(signal)
+        await RisingEdge(clk)
+        if word := int(signal.value):
+            yield word
 
 
 def stalls(probability: float, rng: random.Random | None = None) -> Iterator[bool]:
