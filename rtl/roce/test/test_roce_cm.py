@@ -35,7 +35,7 @@ from cm_messages import (
 from cm_peer import GONE, OPEN, Lossy, PeerCm
 from cm_peer import REFUSED as REFUSED_BY_PEER
 from cocotb.handle import SimHandleBase
-from cocotb.triggers import Event, FallingEdge, RisingEdge, ValueChange
+from cocotb.triggers import Event, FallingEdge, First, RisingEdge, ValueChange
 from nacelle_tb import cm
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
@@ -237,9 +237,10 @@ class Device:
     async def _entries(self) -> None:
         admits, leaves, entry = (self.signal(name) for name in ("admits", "leaves", "admitted"))
         while True:
+            if not int(admits.value) and not int(leaves.value):
+                await First(ValueChange(admits), ValueChange(leaves))
             await RisingEdge(self.dut.clk)
-            change = int(admits.value) - int(leaves.value)
-            if change:
+            if change := int(admits.value) - int(leaves.value):
                 self.by_entry[int(entry.value)] += change
                 assert self.by_entry[int(entry.value)] >= 0
 
