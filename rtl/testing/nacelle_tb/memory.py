@@ -210,10 +210,11 @@ class AxiMemory:
                 for signals, now, before in ((self._b[:2], values[3], shown[3]), (self._r[:4], values[4], shown[4])):
                     for signal in signals if before and not now else ():
                         signal.value = rng.getrandbits(len(signal))
-            for signal, value, before in zip(controls, values, shown, strict=True):
-                if value != before:
-                    signal.value = value
-            shown = values
+            if values != shown:
+                for signal, value, before in zip(controls, values, shown, strict=True):
+                    if value != before:
+                        signal.value = value
+                shown = values
             if quiet > QUIET and not any(int(valid.value) for valid in asking):
                 await First(*(RisingEdge(valid) for valid in asking))
                 quiet = 0
@@ -222,12 +223,13 @@ class AxiMemory:
 
             await RisingEdge(self.clk)
             self._cycles.begin()
-            asked = any(int(valid.value) for valid in asking)
+            valids = [int(valid.value) for valid in asking]
+            asked = any(valids)
             quiet = 0 if asked or self._early or self.outstanding() else quiet + 1
             if reset:
                 continue
             if asked or self._waiting:
-                self._rise(ready)
+                self._rise(valids, ready)
             if ack is not None and int(self._b[3].value):
                 self._acks.remove(ack)
                 ack = None
@@ -240,36 +242,33 @@ class AxiMemory:
                     self.stats.read_bursts += 1
                 beat = None
 
-    def _rise(self, ready: list[int]) -> None:
-        valid = int(self._aw[3].value)
-        if valid:
+    def _rise(self, valids: list[int], ready: list[int]) -> None:
+        if valids[0]:
             addr, ident, length = (int(signal.value) for signal in self._aw[:3])
             self._stable("AW", True, bool(ready[0]), (addr, ident, length))
             if ready[0]:
                 self._writes.append(self._burst(addr, ident, length))
                 self.stats.most_writes = max(self.stats.most_writes, len(self._writes) + len(self._acks))
-        else:
+        elif "AW" in self._waiting:
             self._stable("AW", False, bool(ready[0]), ())
-        valid = int(self._w[3].value)
-        if valid:
+        if valids[1]:
             payload = tuple(int(signal.value) for signal in self._w[:3])
             self._stable("W", True, bool(ready[1]), payload)
             if ready[1]:
                 self._early.append(payload)
                 self.stats.write_beats += 1
                 self.stats.write_beat_cycles.append(self.cycle)
-        else:
+        elif "W" in self._waiting:
             self._stable("W", False, bool(ready[1]), ())
         while self._early and self._writes:
             self._store(self._writes[0], *self._early.popleft())
-        valid = int(self._ar[3].value)
-        if valid:
+        if valids[2]:
             addr, ident, length = (int(signal.value) for signal in self._ar[:3])
             self._stable("AR", True, bool(ready[2]), (addr, ident, length))
             if ready[2]:
                 self._reads.append(self._burst(addr, ident, length))
                 self.stats.most_reads = max(self.stats.most_reads, len(self._reads))
-        else:
+        elif "AR" in self._waiting:
             self._stable("AR", False, bool(ready[2]), ())
 
 
