@@ -182,16 +182,25 @@ impl DmaTable {
         self.regions.range(..=*range.end()).next_back().is_some_and(|(_, region)| region.last >= *range.start())
     }
 
-    /// The addresses of a range that was mapped with just these numbers.
+    /// The addresses of `size` bytes from `address` on, if no range lies in them in part. `None` also if there are no such addresses.
     #[must_use]
-    pub fn exact(&self, address: u64, size: u64) -> Option<RangeInclusive<u64>> {
-        let range = addresses(address, size)?;
-        (self.regions.get(&address)?.last == *range.end()).then_some(range)
+    pub fn whole(&self, address: u64, size: u64) -> Option<RangeInclusive<u64>> {
+        let addresses = addresses(address, size)?;
+        let reaches_in = |before: u64| self.regions.range(..before).next_back().is_some_and(|(_, r)| r.last >= before);
+        let reaches_out = |(_, region): (&u64, &Region)| region.last > *addresses.end();
+        let cut = reaches_in(address) || self.regions.range(..=*addresses.end()).next_back().is_some_and(reaches_out);
+        (!cut).then_some(addresses)
     }
 
-    /// Gives back the range that begins there.
-    pub fn unmap(&mut self, address: u64) {
-        self.regions.remove(&address);
+    /// Whether a range begins in these addresses.
+    #[must_use]
+    pub fn has_any(&self, addresses: &RangeInclusive<u64>) -> bool {
+        self.regions.range(addresses.clone()).next().is_some()
+    }
+
+    /// Gives back the ranges that begin in these addresses.
+    pub fn unmap(&mut self, addresses: &RangeInclusive<u64>) {
+        self.regions.retain(|first, _| !addresses.contains(first));
     }
 
     /// Gives back all.

@@ -430,10 +430,15 @@ impl State {
             return Err(Errno::INVAL);
         }
         let range = match unmap.flags {
-            0 => self.dma.exact(unmap.address, unmap.size).ok_or(Errno::NOENT)?,
+            0 => self.dma.whole(unmap.address, unmap.size).ok_or(Errno::INVAL)?,
             dma::UNMAP_ALL if unmap.address == 0 && unmap.size == 0 => 0..=u64::MAX,
             _ => return Err(Errno::INVAL),
         };
+        // As with the kernel's VFIO: QEMU with an IOMMU gives back all addresses, mapped or not.
+        if !self.dma.has_any(&range) {
+            self.reply(header, &[unmap.as_bytes()], Descriptors::new());
+            return Ok(Outcome::Replied);
+        }
         let token = self.begin(header, What::Unmap { command: unmap, range: range.clone(), left: false });
         let answer = function.unmapping(&mut Host(self), range, token);
         self.answered(token, Ok(answer), &[]);
@@ -502,11 +507,7 @@ impl State {
                     link.pending = Some(pending);
                     return true;
                 }
-                if command.flags == dma::UNMAP_ALL {
-                    self.dma.clear();
-                } else {
-                    self.dma.unmap(command.address);
-                }
+                self.dma.unmap(range);
                 self.reply(header, &[command.as_bytes()], Descriptors::new());
             }
         }
