@@ -3,7 +3,7 @@
 //!
 //! - [`UserDevice`]: vfio-user, over a UNIX socket, to a simulated device in a slot (the crate `nacelle-slot`).
 //! - [`KernelDevice`]: the kernel's VFIO, to a board. **It has not run on hardware**, as nobody has given us a board: it is written
-//!   after `linux/vfio.h` and `linux/iommufd.h` and tested against a model of the calls.
+//!   after `linux/vfio.h` and `linux/iommufd.h`, tested against a model of the calls, and was tried in a guest of QEMU.
 //!
 //! A driver is written once:
 //!

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A function behind the kernel's VFIO (`linux/vfio.h`), bound to `vfio-pci`. **Not run on hardware**: nobody has given us a board.
+//! By group and container it was tried in a guest of QEMU, by device and IOMMU file only against a model of the calls.
 //!
 //! Newer kernels have a file for each device and an IOMMU file (`/dev/vfio/devices`, `/dev/iommu`), older ones a group and a container
 //! (`/dev/vfio`); the newer way is taken where it is there.
