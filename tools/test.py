@@ -257,7 +257,7 @@ STEPS: dict[str, Step] = {
     ),
     "host": host,
     "rtl": pytest("rtl", "rtl", "--ignore=rtl/shell", "--ignore-glob=*/formal/*"),
-    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", "rtl/memory/formal"),
+    "formal": pytest("formal", "rtl/stream/formal", "rtl/roce/formal", "rtl/memory/formal", "rtl/pcie/formal"),
     "shell": pytest("shell", "rtl/shell"),
     "conformance": conformance,
     "end-to-end": pytest("end-to-end", "tests", distribute="loadgroup", real_time=True),  # those that share a guest together
