@@ -5,7 +5,7 @@
 // Reads are answered in order for each of registers and memory. Up to READS non-posted requests wait without being in the way of writes: the receiver must advertise no more
 // non-posted header credits. What is not answered is refused: UR for a non-posted request, else it is dropped and counted.
 //
-// Latency: rx_header of a read to AR 5 cycles; last beat of a write to AW 7. One beat a cycle each way, a write a cycle, a read every 2 cycles.
+// Latency: rx_header of a read to AR 7 cycles; last beat of a write to AW 7. One beat a cycle each way, a write a cycle, a read every 2 cycles.
 module pcie_completer
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -40,7 +40,15 @@ module pcie_completer
   host_request_t request;
   logic          write, refused, steer_empty;
   logic [1:0]    way;
-  stream_if #(.T(tlp_header_t)) way_header[3] ();
+  typedef struct packed {
+    logic [1:0]    way;
+    logic          has_data;
+    host_request_t request;
+  } checked_t;
+  checked_t now;
+  stream_if #(.T(checked_t)) checked_in ();
+  stream_if #(.T(checked_t)) checked ();
+  stream_if #(.T(checked_t)) way_header[3] ();
   axis_if #(.DATA_W(DATA_W)) way_data[3] ();
 
   assign header = rx_header.data;
@@ -48,8 +56,14 @@ module pcie_completer
       .memory_space(settings.memory_space && !refuse), .header, .request, .write, .refused
   );
   assign way = write ? 2'(WRITE) : tlp_is_posted(header.kind) || tlp_is_completion(header.kind) ? 2'(DROP) : 2'(READ);
-  tlp_steer #(.DATA_W(DATA_W), .N(3)) steer (
-      .clk, .rst, .in_header(rx_header), .in_data(rx_data), .select(way), .out_header(way_header), .out_data(way_data), .empty(steer_empty)
+  assign checked_in.valid = rx_header.valid;
+  assign checked_in.data  = '{way: way, has_data: tlp_has_data(header.kind), request: request};
+  assign rx_header.ready  = checked_in.ready;
+  stream_slice #(.T(checked_t), .SKID(1'b0)) verdict (.clk, .rst, .in(checked_in), .out(checked));
+  assign now = checked.data;
+  tlp_steer #(.T(checked_t), .DATA_W(DATA_W), .N(3)) steer (
+      .clk, .rst, .in_header(checked), .in_data(rx_data), .has_data(now.has_data), .select(now.way), .out_header(way_header), .out_data(way_data),
+      .empty(steer_empty)
   );
 
   // Data of what is refused goes nowhere.
@@ -67,7 +81,7 @@ module pcie_completer
   logic [COUNT_W-1:0] inside_;
 
   assign write_in.valid              = way_header[WRITE].valid;
-  assign write_in.data               = request;
+  assign write_in.data               = now.request;
   assign way_header[WRITE].ready = write_in.ready;
   pcie_host_writes #(.DATA_W(DATA_W), .WRITES(WRITES)) writes (
       .clk, .rst, .request(write_in), .data(way_data[WRITE]), .out_request(write_out), .out_data(write_data), .done(written),
@@ -83,7 +97,7 @@ module pcie_completer
   logic no_reads;
 
   assign read_in.valid              = way_header[READ].valid;
-  assign read_in.data               = request;
+  assign read_in.data               = now.request;
   assign way_header[READ].ready = read_in.ready;
   stream_fifo #(.T(host_request_t), .DEPTH(READS), .BLOCK_RAM(1'b0)) reads (.clk, .rst, .in(read_in), .out(read), .empty(no_reads));
   tlp_behind #(.T(host_request_t), .COUNT_W(COUNT_W)) behind (.clk, .rst, .in(read), .inside_, .gone({1'b0, ended}), .out(read_now));
@@ -146,5 +160,5 @@ module pcie_completer
     if (rst) events <= '0;
   end
 
-  assign idle = !rx_header.valid && steer_empty && inside_ == '0 && no_reads && !cut.valid && (&place_idle) && none_leave;
+  assign idle = !rx_header.valid && !checked.valid && steer_empty && inside_ == '0 && no_reads && !cut.valid && (&place_idle) && none_leave;
 endmodule

@@ -82,7 +82,7 @@ module pcie_completions
   wire         same = valid_q && done && tag_q == look;   // its progress is not in the table yet
 
   assign next          = header.data;
-  assign look          = tag_t'(next.tag);
+  assign look          = expired.valid ? tag_t'(expired.data) : tag_t'(next.tag);
   assign expired.ready = free;
   assign header.ready  = free && !expired.valid;
   always_comb begin
@@ -98,13 +98,13 @@ module pcie_completions
   always_ff @(posedge clk) begin
     if (free) begin
       now_q      <= next;
-      tag_q      <= expired.valid ? tag_t'(expired.data) : look;
+      tag_q      <= look;
       expired_q  <= expired.valid;
       request_q  <= request_t'(requests[look]);
       progress_q <= next_progress;
-      waits_q    <= expired.valid || (ours && look_waits);
+      waits_q    <= (expired.valid || ours) && look_waits;
       late_q     <= ours && look_late;
-      if (finish && finish_tag == (expired.valid ? tag_t'(expired.data) : look)) begin   // what pcie_tags is told now
+      if (finish && finish_tag == look) begin   // what pcie_tags is told now
         waits_q <= 1'b0;
         late_q  <= ours && finish_given_up;
       end

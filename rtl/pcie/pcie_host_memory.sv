@@ -35,11 +35,13 @@ module pcie_host_memory
   axi_join join_ports (.reader, .writer, .out(memory));
 
   // ---- writes ----
+  stream_if #(.T(host_request_t)) asking ();
   stream_if #(.T(host_request_t)) asked[2] ();
   stream_if #(.T(dma_cmd_t)) write_cmd ();
   stream_if #(.T(dma_done_t)) done ();
   host_request_t write;
-  stream_fork #(.T(host_request_t), .N(2)) both (.clk, .rst, .in(request), .out(asked));
+  stream_skid #(.T(host_request_t)) cut_ready (.clk, .rst, .in(request), .out(asking));
+  stream_fork #(.T(host_request_t), .N(2)) both (.clk, .rst, .in(asking), .out(asked));
   assign write           = asked[0].data;
   assign write_cmd.valid = asked[0].valid;
   assign write_cmd.data  = '{target: '0, key: '0, addr: write.addr, length: 32'(write.dwords) << 2};

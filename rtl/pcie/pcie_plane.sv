@@ -63,8 +63,8 @@ module pcie_plane
   tlp_header_t header;
   assign header = rx_header.data;
   tlp_steer #(.DATA_W(DATA_W), .N(2)) steer (
-      .clk, .rst, .in_header(rx_header), .in_data(rx_data), .select(tlp_is_completion(header.kind)), .out_header(received_header),
-      .out_data(received_data), .empty(rx_idle)
+      .clk, .rst, .in_header(rx_header), .in_data(rx_data), .has_data(tlp_has_data(header.kind)),
+      .select(tlp_is_completion(header.kind)), .out_header(received_header), .out_data(received_data), .empty(rx_idle)
   );
 
   pcie_completer #(

@@ -50,11 +50,19 @@ module pcie_read_return
   stream_if #(.T(part_t)) waiting ();
   stream_if #(.T(part_t)) there ();
   stream_if #(.T(part_t)) part ();
-  logic none;
+  logic none, room_q;
+  logic [$clog2(TAGS):0] count_q, count_d;       // of the queue
   assign part_in.valid = asked;
   assign part_in.data  = '{off: asked_off, error: asked_off, tag: asked_tag, beats: asked_beats, ends: asked_ends, id: asked_id};
-  assign room          = part_in.ready;
+  assign room          = room_q;
   stream_fifo #(.T(part_t), .DEPTH(TAGS), .BLOCK_RAM(1'b0)) parts (.clk, .rst, .in(part_in), .out(waiting), .empty(none));
+
+  assign count_d = count_q + ($clog2(TAGS) + 1)'(asked) - ($clog2(TAGS) + 1)'(waiting.valid && waiting.ready);
+  always_ff @(posedge clk) begin
+    count_q <= rst ? '0 : count_d;
+    room_q  <= !rst && count_d < ($clog2(TAGS) + 1)'(TAGS);
+    if (!rst && asked) assert (room_q && part_in.ready);
+  end
 
   wire done = waiting.data.off || oldest_done;
   assign oldest        = waiting.data.tag;

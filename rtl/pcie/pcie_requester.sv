@@ -87,7 +87,7 @@ module pcie_requester
       part: next, id: cut_id, beats: beats_t'((12'(next.addr[2+:LANE_W]) + 12'(next.dwords) - 12'd1) >> LANE_W) + 1'b1
   };
   assign cut.ready    = placed.ready;
-  stream_slice #(.T(placed_t), .SKID(1'b0)) place (.clk, .rst, .in(placed), .out(part));
+  stream_slice #(.T(placed_t)) place (.clk, .rst, .in(placed), .out(part));
 
   wire may  = part.valid && order_room && !off && tag.valid && beats <= free_q;
   wire asks = may && read_header.ready;

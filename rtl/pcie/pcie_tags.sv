@@ -82,16 +82,18 @@ module pcie_tags
   wire  over  = scanned_valid_q && waits && (end_all || age >= 5'd5);
   wire  ended = scanned_valid_q && quarantine_q[scanned_q] && !busy_q[scanned_q] && age >= 5'd16;
 
-  // Given out as long as it is so: the read may be finished, and even its tag be taken again, meanwhile.
-  wire  still = busy_q[pending_q] && !done_q[pending_q];
-  assign expired.valid = pending_valid_q && still;
+  // Given out as long as it is so, and one cycle more: the read may be finished, and even its tag be taken again, meanwhile.
+  logic still_q;
+  wire  load = !pending_valid_q || !still_q;
+  assign expired.valid = pending_valid_q && still_q;
   assign expired.data  = pending_q;
 
   always_ff @(posedge clk) begin
     if (take) sent_at[next_q] <= now_q;
     scanned_at_q <= sent_at[scan_q];
     scanned_q    <= scan_q;
-    if (!pending_valid_q || !still) pending_q <= scanned_q;
+    if (load) pending_q <= scanned_q;
+    still_q <= load || (busy_q[pending_q] && !done_q[pending_q]);
     if (rst) begin
       cycle_q         <= '0;
       now_q           <= '0;
@@ -103,7 +105,7 @@ module pcie_tags
       if (cycle_q == '0) now_q <= now_q + 1'b1;
       scan_q          <= scan_q + 1'b1;
       scanned_valid_q <= !(take && next_q == scan_q);
-      if (!pending_valid_q || !still) pending_valid_q <= over;
+      if (load) pending_valid_q <= over;
       else if (expired.ready) pending_valid_q <= 1'b0;
     end
   end

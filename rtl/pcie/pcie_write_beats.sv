@@ -58,7 +58,7 @@ module pcie_write_beats
     earlier = '0;                                  // a dword is enabled before it
     gap    = 1'b0;                                 // and one after a gap
     for (int unsigned i = 0; i < DWORDS; i++) begin
-      if (i > 0) earlier[i] = earlier[i-1] || any_q[i-1];
+      earlier[i] = |(any_q & ((lanes_t'(1) << i) - 1'b1));
       if (i > 0 && any_q[i] && earlier[i] && !any_q[i-1]) gap = 1'b1;
     end
     lowest = any_q & ~earlier;

@@ -44,8 +44,7 @@ module pcie_write_join
   wire lanes_t held = open_q && shift != '0 ? lanes_t'(DWORDS) - lanes_t'(shift) : '0;
   wire [LANE_W+1:0] there = (LANE_W + 2)'(held) + (LANE_W + 2)'(here);   // dwords to give
   wire overflow = closes && there > (LANE_W + 2)'(DWORDS);
-  wire full     = there >= (LANE_W + 2)'(DWORDS);
-  wire gives    = closes || full;                  // a beat of payload
+  wire gives    = closes || open_q || now.first == '0;   // a beat of payload: what does not close reaches the last lane
 
   dwords_t rotated, merged;
   dword_rotate #(.DATA_W(DATA_W)) rotate (.in(run_data), .amount(shift), .out(rotated));

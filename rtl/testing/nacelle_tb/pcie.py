@@ -314,6 +314,11 @@ class Slot:
         tlp.give_bar = bar
         self.arrived(tlp)
 
+    async def taken(self) -> None:
+        """Waits until the module has taken all that was given."""
+        while self._arrived or self.rx_header.busy or self.rx_data.busy:
+            await RisingEdge(self.dut.clk)
+
     async def _to_module(self) -> None:
         while True:
             while not self._arrived or self.hold:
