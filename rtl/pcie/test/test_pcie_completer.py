@@ -13,7 +13,7 @@ from nacelle_tb.bench import AxilMaster, AxiMaster, Plain, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.pcie import NO_BAR, Counts, CplStatus, PcieId, Slot, Tlp, TlpType, byte_count
 from nacelle_tb.planes import bar_map, tlps
-from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
+from nacelle_tb.streams import CLOCK_NS, cycles, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
 
 REGISTERS, DOORBELLS, MEMORY = 0, 2, 4
@@ -340,6 +340,23 @@ async def refuse_refuses_all(dut) -> None:
 
 
 @cocotb.test()
+async def latency_in_cycles(dut) -> None:
+    """Of a read, from its header to AR; of a write of one beat, from its header to AW, and of a long one from its last beat."""
+    bench = Bench(dut, mps=512)
+    await bench.start()
+    step = bench.memory.bytes_per_beat
+    read = bench.tlp(MEMORY, 0, 1, 0xF)
+    bench.slot.give(read)
+    assert await cycles(dut, ("rx_header_valid", "rx_header_ready"), "memory_arvalid") == 6
+    await bench.idle()
+    bench.slot.give(bench.tlp(MEMORY, 0, 2, 0xF, 0xF, bytes(8)))
+    assert await cycles(dut, ("rx_header_valid", "rx_header_ready"), "memory_awvalid") == 5
+    await bench.idle()
+    bench.slot.give(bench.tlp(MEMORY, 0, step, 0xF, 0xF, bytes(4 * step)))
+    assert await cycles(dut, ("rx_data_tvalid", "rx_data_tready", "rx_data_tlast"), "memory_awvalid") == 3
+
+
+@cocotb.test()
 async def one_beat_a_cycle(dut) -> None:
     """Writes of a payload each, and reads of a page, at the rate of the data path."""
     bench = Bench(dut, latency=40, mps=512)
@@ -348,15 +365,15 @@ async def one_beat_a_cycle(dut) -> None:
     for i in range(16):
         bench.slot.give(bench.tlp(MEMORY, 512 * i, 128, 0xF, 0xF, random.randbytes(512)))
     await bench.idle()
-    cycles = bench.memory.stats.write_beat_cycles
-    assert cycles[-1] - cycles[0] + 1 <= 16 * 512 // step + 16 * 3
+    seen = bench.memory.stats.write_beat_cycles
+    assert seen[-1] - seen[0] + 1 <= 16 * 512 // step + 16 * 3
     for i in range(4):
         read = bench.tlp(MEMORY, 4096 * i, 1024, 0xF, 0xF)
         read.tag = 40 + i
         bench.slot.give(read)
     await bench.idle()
-    cycles = bench.memory.stats.read_beat_cycles
-    assert cycles[-1] - cycles[0] + 1 <= 4 * 4096 // step + 8
+    seen = bench.memory.stats.read_beat_cycles
+    assert seen[-1] - seen[0] + 1 <= 4 * 4096 // step + 8
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import cocotb
@@ -55,6 +55,18 @@ async def pulses(clk: SimHandleBase, signal: SimHandleBase) -> AsyncIterator[int
         await RisingEdge(clk)
         if word := int(signal.value):
             yield word
+
+
+async def cycles(dut: SimHandleBase, begin: Sequence[str], end: str) -> int:
+    """Cycles from the one in which all of `begin` are high, a hand-shake, to the first after it in which `end` is."""
+    await RisingEdge(dut.clk)
+    while not all(int(getattr(dut, name).value) for name in begin):
+        await RisingEdge(dut.clk)
+    count = 0
+    while count == 0 or not int(getattr(dut, end).value):
+        await RisingEdge(dut.clk)
+        count += 1
+    return count
 
 
 def stalls(probability: float, rng: random.Random | None = None) -> Iterator[bool]:
