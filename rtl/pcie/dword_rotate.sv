@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rotates the dwords of a beat: dword i of `out` is dword i + amount of `in`, modulo their number. Combinational: a step of byte_select for each two bits of
-// `amount`.
+// Rotates the dwords of a beat: dword i of `out` is dword i + amount of `in`, modulo their number. Combinational: a step of byte_select for
+// each two bits of `amount`.
 module dword_rotate #(
     parameter int unsigned DATA_W = 512
 ) (

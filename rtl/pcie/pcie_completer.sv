@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers the requests of the host: BAR 0 is the device's registers (AXI4-Lite, a dword an access), the other BARs are memory (AXI4).
-// Order (Base Specification 2.4.1): writes take effect in the order in which they came, also over several BARs; a read begins when all writes before it are done.
-// Reads are answered in order for each of registers and memory. Up to READS non-posted requests wait without being in the way of writes: the receiver must advertise no more
-// non-posted header credits. What is not answered is refused: UR for a non-posted request, else it is dropped and counted.
+// Answers the requests of the host: BAR 0 is the device's registers (AXI4-Lite, a dword an access), the other BARs are memory (AXI4). Order
+// (Base Specification 2.4.1): writes take effect in the order in which they came, also over several BARs; a read begins when all writes
+// before it are done. Reads are answered in order for each of registers and memory. Up to READS non-posted requests wait without being in
+// the way of writes: the receiver must advertise no more non-posted header credits. What is not answered is refused: UR for a non-posted
+// request, else it is dropped and counted.
 //
-// Latency: rx_header of a read to AR 7 cycles; last beat of a write to AW 7. One beat a cycle each way, a write a cycle, a read every 2 cycles.
+// Latency: rx_header of a read to AR 7 cycles; last beat of a write to AW 7. One beat a cycle each way, a write a cycle, a read every 2
+// cycles.
 module pcie_completer
   import memory_pkg::*;
   import pcie_pkg::*;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cuts a read into the pieces that one completion each answers (Base Specification 2.3.1.1): at addresses that are a multiple of `mps`, of LARGEST, and for
-// registers of 128 bytes, the read completion boundary of an endpoint. A refused request is one piece. Latency 1 cycle, a piece a cycle.
+// Cuts a read into the pieces that one completion each answers (Base Specification 2.3.1.1): at addresses that are a multiple of `mps`, of
+// LARGEST, and for registers of 128 bytes, the read completion boundary of an endpoint. A refused request is one piece. Latency 1 cycle, a
+// piece a cycle.
 module pcie_completion_split
   import memory_pkg::*;
   import pcie_pkg::*;

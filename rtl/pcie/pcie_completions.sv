@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes completions, in any order of tags, and puts their data into the buffer of pcie_read_return. A completion must fit its request, byte for byte, else the request is given
-// up (`malformed`): those of one request are in order, and each but the last ends at a multiple of 64 bytes (Base Specification 2.3.1.1). One for no request is dropped.
-// Requests that were given up by time are finished here too, so that one place alone finishes them, between two completions.
+// Takes completions, in any order of tags, and puts their data into the buffer of pcie_read_return. A completion must fit its request, byte
+// for byte, else the request is given up (`malformed`): those of one request are in order, and each but the last ends at a multiple of 64
+// bytes (Base Specification 2.3.1.1). One for no request is dropped. Requests that were given up by time are finished here too, so that one
+// place alone finishes them, between two completions.
 //
-// Latency: header to its first beat in the buffer 1 cycle, last beat to `finish` 1. One completion and one beat a cycle, and one cycle more for a completion that begins within a beat and touches
-// one beat more than its payload has. Nothing stops it but a payload that is late: each request has its place.
+// Latency: header to its first beat in the buffer 1 cycle, last beat to `finish` 1. One completion and one beat a cycle, and one cycle more
+// for a completion that begins within a beat and touches one beat more than its payload has. Nothing stops it but a payload that is late:
+// each request has its place.
 module pcie_completions
   import memory_pkg::*;
   import pcie_pkg::*;

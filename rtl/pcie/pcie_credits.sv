@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Flow control of one class of TLPs (Base Specification 2.6.1): says which of the TLPs that are offered may be sent, and counts what was sent. At full rate while there are credits for
-// two of MOST bytes; with fewer, each TLP is compared by itself, which takes a cycle. `may` is that of registers.
+// Flow control of one class of TLPs (Base Specification 2.6.1): says which of the TLPs that are offered may be sent, and counts what was
+// sent. At full rate while there are credits for two of MOST bytes; with fewer, each TLP is compared by itself, which takes a cycle. `may`
+// is that of registers.
 module pcie_credits
   import pcie_pkg::*;
 #(

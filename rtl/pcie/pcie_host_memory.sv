@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests of the host to the BARs that are memory in the device, as AXI4. Writes: one after the other, by axi_dma_write, with the byte enables. Reads: a
-// piece is read by axi_dma_read and stored until all of it is there, so that an error of memory makes its completion an abort (CA); what is left of the read then gets no
-// completion. Latency: request to AW 2 cycles, to W 4; piece to AR 2, last beat of R to its completion 5. One beat a cycle each way.
+// Requests of the host to the BARs that are memory in the device, as AXI4. Writes: one after the other, by axi_dma_write, with the byte
+// enables. Reads: a piece is read by axi_dma_read and stored until all of it is there, so that an error of memory makes its completion an
+// abort (CA); what is left of the read then gets no completion. Latency: request to AW 2 cycles, to W 4; piece to AR 2, last beat of R to
+// its completion 5. One beat a cycle each way.
 module pcie_host_memory
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -95,7 +96,8 @@ module pcie_host_memory
     else if (ends) aborted_q <= skip || read.tuser;
   end
   axis_store #(.DATA_W(DATA_W), .DEPTH(BEATS)) store (
-      .clk, .rst, .in(store_in), .commit(ends && !skip && !read.tuser), .rollback(ends && (skip || read.tuser)), .out(payload), .room(), .empty(none_stored)
+      .clk, .rst, .in(store_in), .commit(ends && !skip && !read.tuser), .rollback(ends && (skip || read.tuser)), .out(payload), .room(),
+      .empty(none_stored)
   );
   stream_fifo #(.T(tlp_header_t), .DEPTH(PIECES)) headers (.clk, .rst, .in(answer), .out(header), .empty(none_answered));
   assign reads_idle = dma_idle && none_kept && none_stored && none_answered;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests of the host to the registers, as AXI4-Lite: one access for each dword, in the order of addresses. A dword of a write without an enabled byte is
-// passed over; a read reads whole dwords, and nothing if it has no enabled byte. One write and one read at a time, independent of each other. A failed read makes its completion
-// an abort (CA); what is left of the read then gets no completion. Latency: request to AW 2 cycles, piece to AR 1, R to the header of the completion 2, its payload 4.
+// Requests of the host to the registers, as AXI4-Lite: one access for each dword, in the order of addresses. A dword of a write without an
+// enabled byte is passed over; a read reads whole dwords, and nothing if it has no enabled byte. One write and one read at a time,
+// independent of each other. A failed read makes its completion an abort (CA); what is left of the read then gets no completion. Latency:
+// request to AW 2 cycles, piece to AR 1, R to the header of the completion 2, its payload 4.
 module pcie_host_registers
   import memory_pkg::*;
   import pcie_pkg::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes of the host, in order, to the registers and to memory. Each is stored until it is whole; one whose data is damaged (tuser) is dropped. It goes on
-// when all writes to other BARs before it are done: so a write of a doorbell is behind the data that it announces, in whichever memory that is.
-// Latency 4 cycles from the last beat in to the request out, 1 more to the first beat; one beat a cycle, a request every cycle. WRITES writes wait or are under way;
-// then `request` stops.
+// Writes of the host, in order, to the registers and to memory. Each is stored until it is whole; one whose data is damaged (tuser) is
+// dropped. It goes on when all writes to other BARs before it are done: so a write of a doorbell is behind the data that it announces, in
+// whichever memory that is. Latency 4 cycles from the last beat in to the request out, 1 more to the first beat; one beat a cycle, a
+// request every cycle. WRITES writes wait or are under way; then `request` stops.
 module pcie_host_writes
   import pcie_pkg::*;
 #(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// MSI-X (PCI Local Bus 3.0, 6.8.2; Base Specification 6.1.4): the table, the pending bits, and requests of vectors as memory writes. A vector that is requested is pending until its message is
-// sent; requests meanwhile are merged. It is sent if MSI-X and bus mastering are on, neither the function nor the vector is masked, and the vector's interval since its last message is over.
-// One vector a cycle is looked at: that which is requested, else one after the other. Latency: request to header 4 cycles, if it may be sent; one that waited is found within
-// 2 VECTORS cycles. A message every 4 cycles. `request` never stops.
+// MSI-X (PCI Local Bus 3.0, 6.8.2; Base Specification 6.1.4): the table, the pending bits, and requests of vectors as memory writes. A
+// vector that is requested is pending until its message is sent; requests meanwhile are merged. It is sent if MSI-X and bus mastering are
+// on, neither the function nor the vector is masked, and the vector's interval since its last message is over. One vector a cycle is looked
+// at: that which is requested, else one after the other. Latency: request to header 4 cycles, if it may be sent; one that waited is found
+// within 2 VECTORS cycles. A message every 4 cycles. `request` never stops.
 //
 // Addresses of the page: see MSIX_TABLE, MSIX_PBA, MSIX_INTERVAL. Whole dwords only.
 module pcie_msix

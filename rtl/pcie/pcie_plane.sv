@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The device in a slot, at the level of transaction-layer packets (docs/reference/pcie-plane.md): the host's requests to registers and memory of the device (pcie_completer), host memory
-// as a memory of the device (pcie_requester), interrupts (pcie_msix), all of it in one order to the slot (pcie_transmit). What comes is separated by its kind, without latency; the memory
-// behind the BARs must not wait for host memory.
+// The device in a slot, at the level of transaction-layer packets (docs/reference/pcie-plane.md): the host's requests to registers and
+// memory of the device (pcie_completer), host memory as a memory of the device (pcie_requester), interrupts (pcie_msix), all of it in one
+// order to the slot (pcie_transmit). What comes is separated by its kind, without latency; the memory behind the BARs must not wait for
+// host memory.
 //
-// Function-level reset: while `flr_request`, requests are refused, nothing is sent but completions, reads of host memory end with errors. `flr_done` is high from
-// when nothing is under way any more until `flr_request` falls.
+// Function-level reset: while `flr_request`, requests are refused, nothing is sent but completions, reads of host memory end with errors.
+// `flr_done` is high from when nothing is under way any more until `flr_request` falls.
 module pcie_plane
   import memory_pkg::*;
   import pcie_pkg::*;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cuts read bursts into parts, one for each memory read TLP: at addresses that are a multiple of the largest read request, or of LARGEST; so none crosses 4 KiB.
-// A part is whole dwords, from that of the burst's first byte. Latency 1 cycle, one part a cycle; between two bursts no bubble.
+// Cuts read bursts into parts, one for each memory read TLP: at addresses that are a multiple of the largest read request, or of LARGEST;
+// so none crosses 4 KiB. A part is whole dwords, from that of the burst's first byte. Latency 1 cycle, one part a cycle; between two bursts
+// no bubble.
 module pcie_read_parts
   import memory_pkg::*;
   import pcie_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gives the data of reads back in the order in which they were asked for, also across IDs. A part begins when all its completions are there; one that failed is beats of zeros with
-// SLVERR. Latency 2 cycles from the part's turn to R, one beat a cycle.
+// Gives the data of reads back in the order in which they were asked for, also across IDs. A part begins when all its completions are
+// there; one that failed is beats of zeros with SLVERR. Latency 2 cycles from the part's turn to R, one beat a cycle.
 module pcie_read_return
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -118,6 +118,6 @@ module pcie_read_return
   assign out.bvalid  = 1'b0;
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, out.araddr, out.arid, out.arlen, out.arvalid, out.awaddr, out.awid, out.awlen, out.awvalid, out.wdata, out.wstrb, out.wlast,
-                       out.wvalid, out.bready};
+  assign unused_ok = &{1'b0, out.araddr, out.arid, out.arlen, out.arvalid, out.awaddr, out.awid, out.awlen, out.awvalid, out.wdata,
+                       out.wstrb, out.wlast, out.wvalid, out.bready};
 endmodule

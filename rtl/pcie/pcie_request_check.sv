@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Says what becomes of a request of the host: combinational. A request is answered if it is a read or write of memory, memory space is on, it is for this
-// function, hits a BAR that is there, and lies in one page of 4 KiB (Base Specification 2.2.7). BARs are whole pages, so it lies in its BAR.
+// Says what becomes of a request of the host: combinational. A request is answered if it is a read or write of memory, memory space is on,
+// it is for this function, hits a BAR that is there, and lies in one page of 4 KiB (Base Specification 2.2.7). BARs are whole pages, so it
+// lies in its BAR.
 module pcie_request_check
   import memory_pkg::*;
   import pcie_pkg::*;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Host memory as a memory of the device: an AXI4 target whose bursts become memory reads and writes on PCI Express. Writes: see pcie_requester_writes. Reads: a burst is cut into
-// TLPs of at most the largest read request; each takes a tag and its place in the buffer before it is sent, so completions are always taken, in any order; data goes back in the
-// order of the addresses. A read is offered to `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
+// Host memory as a memory of the device: an AXI4 target whose bursts become memory reads and writes on PCI Express. Writes: see
+// pcie_requester_writes. Reads: a burst is cut into TLPs of at most the largest read request; each takes a tag and its place in the buffer
+// before it is sent, so completions are always taken, in any order; data goes back in the order of the addresses. A read is offered to
+// `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
 //
-// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP; `fault` has a record. While `off` (bus mastering is off, or a function-level reset) nothing is
-// sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads were sent. Nothing waits for ever.
+// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP; `fault` has a record. While `off` (bus
+// mastering is off, or a function-level reset) nothing is sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads
+// were sent. Nothing waits for ever.
 //
-// Latency: AR to the header 3 cycles, the last beat of its completions to R 5; writes as there. One beat a cycle each way; a read TLP a cycle.
+// Latency: AR to the header 2 cycles, the last beat of its completions to R 4; writes as there. One beat a cycle each way; a read TLP a
+// cycle.
 module pcie_requester
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -122,14 +125,15 @@ module pcie_requester
       .finish_given_up, .late_end, .finish_tag, .expired, .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .none_busy
   );
   pcie_completions #(.DATA_W(DATA_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) completions (
-      .clk, .rst, .id(settings.id), .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]), .asked_dwords(now.dwords),
-      .header(completion_header), .payload(completion_data), .look, .look_waits, .look_late, .expired, .finish, .finish_error, .finish_given_up,
-      .late_end, .finish_tag, .write, .write_at, .write_data(write_beat), .fault(cause), .unexpected, .late, .idle(completions_idle)
+      .clk, .rst, .id(settings.id), .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]),
+      .asked_dwords(now.dwords), .header(completion_header), .payload(completion_data), .look, .look_waits, .look_late, .expired,
+      .finish, .finish_error, .finish_given_up, .late_end, .finish_tag, .write, .write_at, .write_data(write_beat), .fault(cause), .unexpected,
+      .late, .idle(completions_idle)
   );
   pcie_read_return #(.DATA_W(DATA_W), .ID_W(ID_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) back (
-      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_beats(beats), .asked_ends(now.ends), .asked_id(part.data.id),
-      .room(order_room), .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .freed, .write, .write_at, .write_data(write_beat), .out(giving),
-      .idle(return_idle)
+      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_beats(beats), .asked_ends(now.ends),
+      .asked_id(part.data.id), .room(order_room), .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .freed, .write, .write_at,
+      .write_data(write_beat), .out(giving), .idle(return_idle)
   );
 
   always_ff @(posedge clk) begin

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes of the device to host memory: AXI4 bursts as memory write TLPs, in order. A TLP is stored whole before it is offered. A write is posted: its response comes when the
-// last TLP of the burst has left here, which says that everything that the device sends later is behind it; the host answers nothing. While `off`, TLPs are dropped, and their bursts answered with
-// SLVERR. Latency: AW to the header 5 cycles, W 4 (of the last beat); last beat of the payload out to B 2. One beat a cycle, one TLP a cycle. BURSTS bursts are inside until their
+// Writes of the device to host memory: AXI4 bursts as memory write TLPs, in order. A TLP is stored whole before it is offered. A write is
+// posted: its response comes when the last TLP of the burst has left here, which says that everything that the device sends later is behind
+// it; the host answers nothing. While `off`, TLPs are dropped, and their bursts answered with SLVERR. Latency: AW to the header 5 cycles, W
+// 4 (of the last beat); last beat of the payload out to B 2. One beat a cycle, one TLP a cycle. BURSTS bursts are inside until their
 // responses are taken; then AW stops.
 module pcie_requester_writes
   import memory_pkg::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The tags of reads. One is taken, in turn, when a read is sent; it is *busy* until the read is done and its data was given on (`drained`). A read that is given up, for lack of a
-// completion or because one did not fit, leaves its tag in *quarantine*: a completion that still comes must not meet another read. Quarantine ends with the read's last completion, or
-// 4 TIMEOUT after it was sent. A read without its last completion TIMEOUT to 1.25 TIMEOUT cycles after it was sent, or while `end_all`, is given to `expired`, as
-// long as that is so.
+// The tags of reads. One is taken, in turn, when a read is sent; it is *busy* until the read is done and its data was given on (`drained`).
+// A read that is given up, for lack of a completion or because one did not fit, leaves its tag in *quarantine*: a completion that still
+// comes must not meet another read. Quarantine ends with the read's last completion, or 4 TIMEOUT after it was sent. A read without its
+// last completion TIMEOUT to 1.25 TIMEOUT cycles after it was sent, or while `end_all`, is given to `expired`, as long as that is so.
 //
 // Tags are taken in turn and drained in that order, so the next one is the first to be free; one in quarantine is passed over, one a cycle.
 module pcie_tags

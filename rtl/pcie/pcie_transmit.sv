@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the device sends, in one order (Base Specification 2.4.1): nothing passes a write that was there before it, not even while the write waits for credits; an interrupt is a
-// write and is behind the writes of the requester. Completions and reads pass each other. A class that has no credits holds up only what must be behind it.
-// Latency 1 cycle for a write, 2 for all else. One header and one beat a cycle.
+// What the device sends, in one order (Base Specification 2.4.1): nothing passes a write that was there before it, not even while the write
+// waits for credits; an interrupt is a write and is behind the writes of the requester. Completions and reads pass each other. A class that
+// has no credits holds up only what must be behind it. Latency 1 cycle for a write, 2 for all else. One header and one beat a cycle.
 module pcie_transmit
   import pcie_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The write channels of AXI4 as a stream of beats that each have one run of enabled bytes. A beat whose strobes have holes comes several times: the lowest dword
-// alone, with any byte enables, until the rest is one run. So every beat, alone or joined to the next one, is a memory write that PCI Express allows (Base
-// Specification 2.2.5). Latency: AW to the first beat 3 cycles, W 2. One beat a cycle.
+// The write channels of AXI4 as a stream of beats that each have one run of enabled bytes. A beat whose strobes have holes comes several
+// times: the lowest dword alone, with any byte enables, until the rest is one run. So every beat, alone or joined to the next one, is a
+// memory write that PCI Express allows (Base Specification 2.2.5). Latency: AW to the first beat 3 cycles, W 2. One beat a cycle.
 module pcie_write_beats
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -56,7 +56,7 @@ module pcie_write_beats
   logic   plain, gap;
   always_comb begin
     earlier = '0;                                  // a dword is enabled before it
-    gap    = 1'b0;                                 // and one after a gap
+    gap     = 1'b0;                                // and one after a gap
     for (int unsigned i = 0; i < DWORDS; i++) begin
       earlier[i] = |(any_q & ((lanes_t'(1) << i) - 1'b1));
       if (i > 0 && any_q[i] && earlier[i] && !any_q[i-1]) gap = 1'b1;

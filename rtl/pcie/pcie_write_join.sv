@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Joins the beats of write bursts to memory write TLPs: a TLP goes on as long as its bytes do, to the end of the burst, to an address that is a multiple of the largest
-// payload, or of LARGEST. Its payload comes out from lane 0. `tlp` comes with the last beat in: its payload is then complete but for one beat at most, which
-// follows in the next cycle. No latency; one beat a cycle, and one cycle more for a TLP whose payload's end does not fit with what was held.
+// Joins the beats of write bursts to memory write TLPs: a TLP goes on as long as its bytes do, to the end of the burst, to an address that
+// is a multiple of the largest payload, or of LARGEST. Its payload comes out from lane 0. `tlp` comes with the last beat in: its payload is
+// then complete but for one beat at most, which follows in the next cycle. No latency; one beat a cycle, and one cycle more for a TLP whose
+// payload's end does not fit with what was held.
 module pcie_write_join
   import memory_pkg::*;
   import pcie_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes bytes out of the strobes of a write to memory, by the byte enables of its first and last dword, which may have holes. One `mask` for each
-// transfer of an axi_dma_write, given not later than its command; then its beats pass. No latency on the port.
+// Takes bytes out of the strobes of a write to memory, by the byte enables of its first and last dword, which may have holes. One `mask`
+// for each transfer of an axi_dma_write, given not later than its command; then its beats pass. No latency on the port.
 module pcie_write_mask
   import pcie_pkg::*;
 #(

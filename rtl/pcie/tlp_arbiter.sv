@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // N streams of TLPs into one, round robin by TLP among those that `may` go: it can take it back as long as the header waits here. Latency 1
-// cycle for the header, 1 for the payload, which follows its header by a cycle at the earliest. One header and one beat a cycle; DEPTH headers run
-// ahead of their payload. When the output stops all inputs stop.
+// cycle for the header, 1 for the payload, which follows its header by a cycle at the earliest. One header and one beat a cycle; DEPTH
+// headers run ahead of their payload. When the output stops all inputs stop.
 module tlp_arbiter
   import pcie_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Lets a value go when everything that was ahead of it has gone. `inside` counts what is ahead; it is looked at once, when a value comes to the head of
-// `in`, and from then on each that has `gone` takes one off. So what comes later is not waited for. Latency 1 cycle; a value every 2 cycles. If `in` takes no
-// value back, neither does `out`.
+// Lets a value go when everything that was ahead of it has gone. `inside` counts what is ahead; it is looked at once, when a value comes to
+// the head of `in`, and from then on each that has `gone` takes one off. So what comes later is not waited for. Latency 1 cycle; a value
+// every 2 cycles. If `in` takes no value back, neither does `out`.
 module tlp_behind #(
     parameter type T = logic,
     parameter int unsigned COUNT_W = 6

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Passes each TLP to the output that `select` names for the header that is offered. Header: no latency; payload: 1 cycle after its header at
-// the earliest. One header and one beat a cycle. DEPTH headers run ahead of their payload. An output that stops also stops the TLPs behind its own.
+// Passes each TLP to the output that `select` names for the header that is offered. Header: no latency; payload: 1 cycle after its header
+// at the earliest. One header and one beat a cycle. DEPTH headers run ahead of their payload. An output that stops also stops the TLPs
+// behind its own.
 module tlp_steer
   import pcie_pkg::*;
 #(

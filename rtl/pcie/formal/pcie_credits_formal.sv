@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// pcie_credits: no TLP is sent for which there are no credits, whatever two senders offer, and when; and with credits enough one that is offered may go within
-// two cycles in which none is sent.
+// pcie_credits: no TLP is sent for which there are no credits, whatever two senders offer, and when; and with credits enough one that is
+// offered may go within two cycles in which none is sent.
 module pcie_credits_formal
   import pcie_pkg::*;
 #(

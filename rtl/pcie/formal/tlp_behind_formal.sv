@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// tlp_behind: a value does not go before what was there when it was offered. One of the things ahead, of the solver's choice, is followed: it enters, and goes when those before it
-// have gone. A value that is offered from then on must not go before it. And a value does go when all is gone that was ahead of it, whatever came since.
+// tlp_behind: a value does not go before what was there when it was offered. One of the things ahead, of the solver's choice, is followed:
+// it enters, and goes when those before it have gone. A value that is offered from then on must not go before it. And a value does go when
+// all is gone that was ahead of it, whatever came since.
 module tlp_behind_formal #(
     parameter bit REACH = 1'b0
 ) (
