@@ -33,6 +33,10 @@ module pcie_completer
     output completer_events_t events,
     output logic              idle           // no request inside
 );
+  if (BAR_MAP[0].size > 64'd1 << AXIL_ADDR_W) begin : g_bad
+    $fatal(1, "BAR 0 is larger than the addresses of the registers");
+  end
+
   // ---- what comes in ----
   localparam int unsigned WRITE = 0;
   localparam int unsigned READ = 1;      // and other non-posted requests
