@@ -12,7 +12,7 @@ import pytest
 from nacelle_tb.bench import AxiSlave, Plain, run
 from nacelle_tb.long import some
 from nacelle_tb.memory import OKAY, SLVERR, AxiDriver
-from nacelle_tb.pcie import Counts, Host, PcieId, Slot, Tlp
+from nacelle_tb.pcie import READS, Counts, Host, PcieId, Slot, Tlp
 from nacelle_tb.planes import tlps
 from nacelle_tb.streams import cycles, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
@@ -464,6 +464,33 @@ async def one_beat_a_cycle(dut) -> None:
     await bench.axi.writes_answered()
     took = bench.slot.tx_data.cycle - begin
     assert took <= 64 + 24, took
+
+
+@cocotb.test()
+async def completions_pass_at_one_beat_a_cycle(dut) -> None:
+    """Those of long reads, in pieces of the largest payload, one behind the other."""
+    bench = Bench(dut, latency=(1, 1), rcb=256)
+    await bench.start()
+    content = bench.fill()
+
+    async def unanswered(tlp: Tlp) -> None:
+        pass
+
+    for kind in READS:
+        bench.slot.rc.register_rx_tlp_handler(kind, unanswered)
+    count, beats = 8, 512 // bench.step
+    for i in range(count):
+        bench.axi.read(bench.base + 4096 * i, beats)
+    while len(bench.slot.sent) < count:
+        await wait_cycles(dut, 4)
+    begin = bench.slot.tx_header.cycle
+    for tlp in bench.slot.sent:
+        for piece in bench.host.answers(tlp):
+            bench.slot.give(piece)
+    for i in range(count):
+        assert await bench.axi.read_result() == (0, content[4096 * i : 4096 * i + 512], OKAY)
+    took = bench.slot.tx_header.cycle - begin
+    assert took <= (count + 1) * beats + 16, took
 
 
 @pytest.mark.parametrize("width", WIDTHS)
