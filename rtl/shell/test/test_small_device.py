@@ -3,13 +3,27 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 import pytest
 from nacelle_tb import cm
 from nacelle_tb.cci import address, counters
 from nacelle_tb.device import MESSAGES, named
-from nacelle_tb.peer import INPUT, OUTPUT, UD_SEND_ONLY, WRITE_FIRST, WRITE_ONLY_IMM, Peer, Region, internet_checksum
+from nacelle_tb.peer import (
+    ACKNOWLEDGE,
+    INPUT,
+    OUTPUT,
+    READ_FIRST,
+    READ_ONLY,
+    UD_SEND_ONLY,
+    WRITE_FIRST,
+    WRITE_ONLY,
+    WRITE_ONLY_IMM,
+    Peer,
+    Region,
+    internet_checksum,
+)
 from nacelle_tb.session import Network, SimDevice, configure, outputs
 from scapy.contrib.mac_control import MACControlPause
 from scapy.layers.dns import DNS, DNSQR
@@ -21,6 +35,7 @@ NO_MEMORY = 2
 SECOND = 62_500_000  # cycles
 UDP_PROTOCOL = 17
 CNP = 0x81  # the opcode
+NAK_REMOTE_ACCESS = 0x62
 
 
 @pytest.fixture
@@ -182,6 +197,27 @@ def test_selective_repeat_is_not_agreed(small: SimDevice) -> None:
     assert outputs(peer)[0] == bytes(byte + 1 & 0xFF for byte in data)
     assert len(lost) == 1 and sent.count(lost[0]) == 2 and len(sent) > len(set(sent)) + 1
     net.disconnect(peer)
+
+
+@pytest.mark.parametrize("bit", [17, 18, 19, 31, 32, 63])
+@pytest.mark.parametrize("writes", [False, True], ids=["read", "write"])
+def test_no_address_stands_for_another(small: SimDevice, bit: int, writes: bool) -> None:
+    """The device keeps 18 bits of its addresses. One of a peer that differs above these is not the region's."""
+    (peer,) = peers(1)
+    net = Network(small, [peer])
+    net.connect(peer)
+    data = bytes(range(200))
+    net.set_up(peer, [Region(INPUT | OUTPUT, bytearray(data))])
+    region = peer.regions[0]
+    assert net.call(peer, INCREMENT) == 0
+    at = region.device_addr ^ 1 << bit
+    if writes:
+        extension = struct.pack("!QII", at, region.device_rkey, len(data))
+        net.send([peer.roce(WRITE_ONLY, peer.device_qpn, peer.send_psn, extension, data, ack=True)])
+    else:
+        net.send([peer.read_request(at, region.device_rkey, len(data))])
+    packet, _ = net.wait(peer, lambda packet: packet.opcode == ACKNOWLEDGE or READ_FIRST <= packet.opcode <= READ_ONLY, "answer")
+    assert packet.opcode == ACKNOWLEDGE and packet.syndrome == NAK_REMOTE_ACCESS
 
 
 def test_no_counters(small: SimDevice) -> None:
