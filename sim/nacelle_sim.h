@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NACELLE_SIM_ABI 4u
+#define NACELLE_SIM_ABI 5u
 
 typedef struct nacelle_sim nacelle_sim;
 
@@ -85,8 +85,10 @@ void nacelle_sim_get_info(nacelle_sim_info *info);
 nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, size_t error_size);
 void nacelle_sim_destroy(nacelle_sim *sim);
 
-/* Runs until `cycles` have passed or, with stop_on_frame, a frame has been sent. Returns the cycles that passed. */
-uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop_on_frame);
+/* Runs until `cycles` have passed, or something has happened that is a bit of `stop`. Returns the cycles that passed. */
+uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop);
+#define NACELLE_SIM_STOP_FRAME 1   /* a frame waits that the device has sent */
+#define NACELLE_SIM_STOP_SLOT 2    /* an interrupt, a message, a fault or an answer of the slot waits */
 
 /* True if nothing moves inside the device and no frame waits to enter: only timers can change its state. */
 int nacelle_sim_idle(const nacelle_sim *sim);
@@ -129,6 +131,150 @@ int nacelle_sim_dram_read(nacelle_sim *sim, uint64_t address, void *data, size_t
 int nacelle_sim_dram_write(nacelle_sim *sim, uint64_t address, const void *data, size_t length);
 
 void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats);
+
+/* ---- a device in a slot ----
+ *
+ * Of a device that was built with `[pcie]`; for any other these functions do nothing, and return -1, or 0 if they take what waits. The program is
+ * the host: it sets what
+ * configuration space says, gives the device memory, accesses its BARs and takes its interrupts. docs/reference/slot-model.md says what the
+ * model of the slot does. */
+
+/* The slot. Zero in a field selects the default in brackets; chances and options are off. Times are in nanoseconds, and are rounded up to cycles
+ * of the device. */
+typedef struct {
+    uint32_t generation, lanes;           /* of the link: 1 to 5 [3], 1 to 16 [16] */
+    uint32_t mps, mrrs, rcb, tags;        /* largest payload and read request [256, 512], completion boundary [64], tags a device may use [64] */
+    uint32_t request_bytes, completion_bytes;       /* what a TLP takes of the link beside its payload [24, 20] */
+    uint32_t link_ns;                     /* one way, without the time of its bytes: a part of all below [80] */
+    uint32_t write_ns, read_ns;           /* 64 bytes of the device: until they can be read in host memory, until they are back [172, 620] */
+    uint32_t register_write_ns, register_read_ns;   /* of the host: until it is at the device, until the answer is back [440, 900] */
+    uint32_t posted_headers, posted_data, non_posted_headers;   /* credits of the root port; data in 16 bytes [64, 1024, 64] */
+    uint32_t credit_stall_ns, credit_stall_every_ns;            /* it returns none for so long, with so much time between on average */
+    uint32_t split;                       /* completions: 0: as large as possible, 1: at every RCB, 2: at random ones */
+    uint32_t jitter_ns, reorder;          /* a completion is up to so much later; 1: those of other tags may pass it */
+    uint32_t tail_ppm, tail_ns;           /* reads that take so much longer */
+    uint32_t iommu_entries, iommu_miss_ns;          /* pages that the IOMMU knows, 0: there is none; what another costs [500] */
+    uint32_t fault_aborts;                /* reads of what is not mapped: 0: UR, 1: CA */
+    uint32_t unsupported_ppm, abort_ppm, poison_ppm, loss_ppm;  /* reads answered with UR, with CA, with wrong data that is marked, not at all */
+    uint32_t host_reads;                  /* of the host, under way at a time: 1 to 64 [32] */
+    uint32_t host_timeout_us;             /* then the host gives one up [50000] */
+    uint32_t reserved;
+    uint64_t random_seed;                 /* [1] */
+} nacelle_sim_slot;
+
+/* What the device has for a slot: for its configuration space. */
+typedef struct {
+    uint64_t bar_bytes[6];        /* 0: there is none; all are of 64 bits */
+    uint32_t vectors;             /* of MSI-X */
+    uint32_t msix_table, msix_pending;   /* in BAR 0 */
+    uint32_t reserved;
+} nacelle_sim_slot_facts;
+
+/* What configuration space says of the device's function. */
+typedef struct {
+    uint32_t id;                  /* bus, device and function, from bit 15 on; not 0, which is the root complex [0x100] */
+    uint32_t mps, mrrs, rcb;      /* bytes; at first those of the slot, of which none may be exceeded */
+    uint32_t extended_tags, memory_space, bus_master, msix_enable, msix_mask;
+} nacelle_sim_slot_space;
+
+/* How an access of the host has ended. */
+typedef struct {
+    uint64_t token;
+    uint64_t issued, finished;    /* cycles: of a write when the device has taken it */
+    uint32_t status;              /* NACELLE_SIM_SLOT_... */
+    uint32_t length;              /* of what was read; 0: a write, or nothing */
+    uint8_t data[64];
+} nacelle_sim_slot_answer;
+#define NACELLE_SIM_SLOT_OK 0
+#define NACELLE_SIM_SLOT_UNSUPPORTED 1   /* as the status field of a completion */
+#define NACELLE_SIM_SLOT_ABORT 4
+#define NACELLE_SIM_SLOT_TIMEOUT 16
+#define NACELLE_SIM_SLOT_POISONED 17
+
+/* An access of the device to memory that was mapped without a pointer. */
+typedef struct {
+    uint64_t token, address;
+    uint32_t length;              /* up to 4096 */
+    uint32_t write;
+    uint8_t data[4096];           /* of a write */
+} nacelle_sim_slot_message;
+
+typedef struct {
+    uint64_t address;
+    uint32_t data;
+    uint32_t reserved;
+} nacelle_sim_slot_interrupt;
+
+/* An access of the device to what is not mapped, or not for this kind of access. */
+typedef struct {
+    uint64_t address;
+    uint32_t length, write;
+} nacelle_sim_slot_fault;
+
+typedef struct {
+    uint64_t up_tlps, up_bytes, up_wire_bytes;          /* from the device: payload, and all that passed the link */
+    uint64_t down_tlps, down_bytes, down_wire_bytes;    /* to the device */
+    uint64_t writes, write_bytes, reads, read_bytes;    /* requests of the device */
+    uint64_t busy_cycles;        /* a TLP waited for the link */
+    uint64_t posted_dry_cycles, non_posted_dry_cycles;  /* there was no credit */
+    uint64_t interrupts, messages, faults, tlb_misses, peer_tlps;
+    uint64_t unsupported, aborted, poisoned, lost;      /* reads that were to go wrong by chance */
+    uint64_t violations;         /* of the rules of PCI Express, by the device: nacelle_sim_slot_violation */
+} nacelle_sim_slot_stats;
+
+/* Sets the slot, and all that configuration space says to what it is after reset: only while no TLP is under way. Returns 0, or -1 and a sentence
+ * in error[]. */
+int nacelle_sim_slot_set(nacelle_sim *sim, const nacelle_sim_slot *slot, char *error, size_t error_size);
+/* The slot with its defaults in place, and the same in words, for what quotes a figure. */
+int nacelle_sim_slot_get(nacelle_sim *sim, nacelle_sim_slot *slot);
+int nacelle_sim_slot_text(nacelle_sim *sim, char *text, size_t size);
+
+int nacelle_sim_slot_get_facts(nacelle_sim *sim, nacelle_sim_slot_facts *facts);
+
+/* What configuration space says from now on. -1: a size that the slot does not have. */
+int nacelle_sim_slot_set_space(nacelle_sim *sim, const nacelle_sim_slot_space *space);
+/* The bus address of a BAR, a multiple of its size: where peers find it. */
+int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t bar, uint64_t address);
+
+/* Begins a function-level reset. _done: 1 when the device is quiet and it has ended, else 0. */
+int nacelle_sim_slot_reset(nacelle_sim *sim);
+int nacelle_sim_slot_reset_done(nacelle_sim *sim);
+
+/* Gives the device host memory: pages of 4 KiB from an IO virtual address on. `memory` must stay until it is taken away; NULL: each access is a
+ * message. `access`: what the device may do. Returns 0, or -1 if these are no whole pages, or some are given already. */
+int nacelle_sim_slot_map(nacelle_sim *sim, uint64_t address, uint64_t size, void *memory, uint32_t access);
+#define NACELLE_SIM_HOST_READ 1
+#define NACELLE_SIM_HOST_WRITE 2
+/* Takes it away: from now on no access begins. Returns 0 when none is under way, 1 if messages still wait for an answer (call it again), -1 if
+ * there is no such range. */
+int nacelle_sim_slot_unmap(nacelle_sim *sim, uint64_t address, uint64_t size);
+
+/* An access of the host to a BAR: a read of 1 to 64 bytes, a write of 1 to 4096. In the order of the calls. Returns a token, or -1 if it is of no
+ * such length or not in the BAR, or -2 if 1024 wait. */
+int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t bar, uint64_t offset, uint32_t length);
+int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t bar, uint64_t offset, const void *data, uint32_t length);
+/* Takes the oldest answer. Returns 1, or 0 if there is none. */
+int nacelle_sim_slot_pull_answer(nacelle_sim *sim, nacelle_sim_slot_answer *answer);
+/* Steps the device until this access is answered, and takes its answer. Returns its status, or -1 if there is no such access: nobody answers
+ * messages meanwhile. */
+int nacelle_sim_slot_wait(nacelle_sim *sim, int64_t token, nacelle_sim_slot_answer *answer);
+
+/* Takes the oldest interrupt: all that the device has written before it can be read. Returns 1, or 0 if there is none. */
+int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, nacelle_sim_slot_interrupt *interrupt);
+/* Takes the oldest message. Returns 1, or 0 if there is none. Each is to be answered, writes as well. */
+int nacelle_sim_slot_pull_message(nacelle_sim *sim, nacelle_sim_slot_message *message);
+/* The answer: of a read the data, NULL: it cannot be read. Returns 0, or -1 if there is no such message. */
+int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void *data);
+/* Takes the oldest fault. Returns 1, or 0 if there is none. The newest 1024 are kept. */
+int nacelle_sim_slot_pull_fault(nacelle_sim *sim, nacelle_sim_slot_fault *fault);
+
+int nacelle_sim_slot_get_stats(nacelle_sim *sim, nacelle_sim_slot_stats *stats);
+/* The first rule of PCI Express that the device has broken, in words. Returns how many times it has broken one. */
+int64_t nacelle_sim_slot_violation(nacelle_sim *sim, char *text, size_t size);
+
+/* Two devices reach each other's BARs from now on, in `latency_ns`, by a switch or the root complex. Both must have the same age in cycles, and
+ * be stepped together. Returns 0, or -1. They must be destroyed together. */
+int nacelle_sim_slot_join(nacelle_sim *a, nacelle_sim *b, uint32_t latency_ns);
 
 /* ---- two devices on a line ---- */
 

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The root complex above a slot: it serves the device's requests for host memory and takes its interrupts.
+//
+// Order (Base Specification 2.4.1): writes and interrupts take effect in the order in which they came. A read takes its data behind all writes
+// before it. Completions of one tag are in the order of their addresses; those of different tags pass each other only if the slot says so.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "agenda.h"
+#include "host_memory.h"
+#include "nacelle_sim.h"
+#include "tlp.h"
+#include "tlp_monitor.h"
+
+namespace nacelle {
+
+// The parts of the slot's latencies that are not the link's, in picoseconds.
+struct HostTimes {
+    int64_t write = 0, read = 0;                              // of host memory
+    int64_t register_write = 0, register_read = 0, answer = 0;  // of the processor: until its request is at the link, and behind the answer
+};
+
+class RootComplex {
+  public:
+    static constexpr uint16_t kId = 0;
+    static constexpr size_t kFaults = 1024;
+
+    using Send = std::function<void(Tlp tlp, int64_t time)>;
+    using Ended = std::function<void(uint16_t tag)>;
+
+    RootComplex(const nacelle_sim_slot &slot, const HostTimes &times, Agenda &agenda, Send send, Ended ended)
+        : slot_(slot), times_(times), agenda_(agenda), send_(std::move(send)), ended_(std::move(ended)), tlb_(slot.iommu_entries),
+          random_(slot.random_seed) {}
+
+    HostMemory memory;
+    nacelle_sim_slot_stats stats{};
+
+    void set_mps(uint32_t mps) { mps_ = mps; }
+    int unmap(uint64_t base, uint64_t size) {
+        tlb_.forget();
+        return memory.unmap(base, size);
+    }
+
+    // A request that has come by the link at this time.
+    void request(Tlp tlp, int64_t time) {
+        const int64_t walk = tlb_.misses(tlp.address) && !is_interrupt(tlp) ? miss() : 0;
+        auto kept = std::make_shared<Tlp>(std::move(tlp));
+        if (kept->kind == kMemWrite) {
+            posted_until_ = std::max(posted_until_, time + times_.write + walk);
+            agenda_.at(posted_until_, [this, kept](int64_t) { write(*kept); });
+        } else {
+            int64_t ready = std::max(posted_until_, time + times_.read + walk);
+            if (chance(slot_.tail_ppm)) ready += int64_t(slot_.tail_ns) * 1000;
+            if (chance(slot_.loss_ppm)) {
+                ++stats.lost;
+                ended_(kept->tag);
+                return;
+            }
+            agenda_.at(ready, [this, kept](int64_t at) { read(*kept, at); });
+        }
+    }
+
+    // ---- what the program takes ----
+    bool interrupt_waits() const {
+        return !interrupts_.empty() && (unanswered_writes_.empty() || *unanswered_writes_.begin() >= interrupts_.front().first);
+    }
+    bool something_waits() const { return interrupt_waits() || !messages_.empty() || !faults_.empty(); }
+    bool pull(nacelle_sim_slot_interrupt *interrupt) {
+        if (!interrupt_waits()) return false;
+        *interrupt = interrupts_.front().second;
+        interrupts_.pop_front();
+        return true;
+    }
+    bool pull(nacelle_sim_slot_message *message) { return take(messages_, message); }
+    bool pull(nacelle_sim_slot_fault *fault) { return take(faults_, fault); }
+
+    bool answer(uint64_t token, const void *data, int64_t now) {
+        const auto found = asked_.find(token);
+        if (found == asked_.end()) return false;
+        const Asked asked = std::move(found->second);
+        asked_.erase(found);
+        unanswered_writes_.erase(token);
+        --asked.range->under_way;
+        if (asked.request) {
+            if (data) complete(*asked.request, static_cast<const uint8_t *>(data), now);
+            else fail(*asked.request, kAbort, now);
+        }
+        return true;
+    }
+    bool idle() const { return asked_.empty(); }
+
+  private:
+    struct Asked {
+        HostRange *range;
+        std::shared_ptr<Tlp> request;  // of a read
+    };
+
+    template <class Item>
+    static bool take(std::deque<Item> &from, Item *to) {
+        if (from.empty()) return false;
+        *to = from.front();
+        from.pop_front();
+        return true;
+    }
+
+    bool chance(uint32_t ppm) { return ppm != 0 && random_() % 1'000'000 < ppm; }
+    int64_t miss() {
+        ++stats.tlb_misses;
+        return int64_t(slot_.iommu_miss_ns) * 1000;
+    }
+    void fault(const Tlp &tlp, bool is_write) {
+        ++stats.faults;
+        if (faults_.size() == kFaults) faults_.pop_front();
+        faults_.push_back({tlp.first_byte(), tlp.enabled_bytes(), is_write});
+    }
+
+    void write(const Tlp &tlp) {
+        if (is_interrupt(tlp)) {
+            uint32_t data;
+            std::memcpy(&data, tlp.data.data(), 4);
+            interrupts_.emplace_back(next_token_, nacelle_sim_slot_interrupt{tlp.address, data, 0});
+            ++stats.interrupts;
+            return;
+        }
+        if (tlp.poisoned) return;
+        HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
+        if (!range) return fault(tlp, true);
+        for (uint32_t from = 0, to; from < tlp.dwords * 4; from = to) {  // what is enabled, in runs
+            to = from + 1;
+            if (!tlp.enabled(from)) continue;
+            while (to < tlp.dwords * 4 && tlp.enabled(to)) ++to;
+            const uint64_t address = tlp.address + from;
+            if (range->memory) std::memcpy(range->memory + (address - range->base), &tlp.data[from], to - from);
+            else unanswered_writes_.insert(ask(range, address, to - from, nullptr, &tlp.data[from]));
+        }
+    }
+
+    void read(const Tlp &tlp, int64_t time) {
+        if (chance(slot_.unsupported_ppm)) {
+            ++stats.unsupported;
+            return fail(tlp, kUnsupported, time);
+        }
+        if (chance(slot_.abort_ppm)) {
+            ++stats.aborted;
+            return fail(tlp, kAbort, time);
+        }
+        HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_READ);
+        if (!range) {
+            fault(tlp, false);
+            return fail(tlp, slot_.fault_aborts ? kAbort : kUnsupported, time);
+        }
+        if (range->memory) complete(tlp, range->memory + (tlp.first_byte() - range->base), time);
+        else ask(range, tlp.first_byte(), tlp.enabled_bytes(), std::make_shared<Tlp>(tlp), nullptr);
+    }
+
+    uint64_t ask(HostRange *range, uint64_t address, uint32_t length, std::shared_ptr<Tlp> request, const uint8_t *data) {
+        const uint64_t token = next_token_++;
+        nacelle_sim_slot_message &message = messages_.emplace_back();
+        message.token = token;
+        message.address = address;
+        message.length = length;
+        message.write = data != nullptr;
+        if (data) std::memcpy(message.data, data, length);
+        ++range->under_way;
+        ++stats.messages;
+        asked_.emplace(token, Asked{range, std::move(request)});
+        return token;
+    }
+
+    // Where the completion that begins at `at` ends: `left` bytes are to come.
+    uint64_t cut(uint64_t at, uint32_t left) {
+        const uint64_t boundary = slot_.rcb;
+        uint64_t most = ((at & ~3ull) + mps_) / boundary * boundary;
+        const uint64_t least = (at / boundary + 1) * boundary;
+        if (slot_.split == 1) most = least;
+        else if (slot_.split == 2) most = least + random_() % ((most - least) / boundary + 1) * boundary;
+        const uint64_t end = at + left;
+        return end - (at & ~3ull) <= mps_ ? std::min(end, slot_.split ? most : end) : most;
+    }
+
+    void complete(const Tlp &request, const uint8_t *data, int64_t time) {
+        const bool bad = chance(slot_.poison_ppm);
+        stats.poisoned += bad;
+        uint64_t at = request.first_byte();
+        for (uint32_t left = request.enabled_bytes(); left;) {
+            const uint64_t end = cut(at, left);
+            Tlp part = answer_to(request, at, left);
+            part.kind = kCompletionData;
+            part.dwords = uint32_t(((end + 3) >> 2) - (at >> 2));
+            part.data.resize(part.dwords * 4);
+            std::memcpy(&part.data[at & 3], data, end - at);
+            if (bad) {
+                part.poisoned = true;
+                for (uint8_t &byte : part.data) byte ^= 0xff;
+            }
+            data += end - at;
+            left -= uint32_t(end - at);
+            at = end;
+            later(std::move(part), left == 0, time);
+        }
+    }
+    void fail(const Tlp &request, uint8_t status, int64_t time) {
+        Tlp part = answer_to(request, request.first_byte(), request.enabled_bytes());
+        part.kind = kCompletion;
+        part.status = status;
+        later(std::move(part), true, time);
+    }
+    static Tlp answer_to(const Tlp &request, uint64_t at, uint32_t left) {
+        Tlp part;
+        part.requester = request.requester;
+        part.completer = kId;
+        part.tag = request.tag;
+        part.tc = request.tc;
+        part.attr = request.attr;
+        part.byte_count = left;
+        part.lower_address = at & 0x7f;
+        return part;
+    }
+    // `time` becomes that of the completion, so that the next one of the tag is not before it.
+    void later(Tlp part, bool last, int64_t &time) {
+        if (slot_.jitter_ns) time += int64_t(random_() % (uint64_t(slot_.jitter_ns) * 1000 + 1));
+        if (!slot_.reorder) time = last_completion_ = std::max(last_completion_, time);
+        auto kept = std::make_shared<Tlp>(std::move(part));
+        agenda_.at(time, [this, kept, last](int64_t at) {
+            if (last) ended_(kept->tag);
+            send_(std::move(*kept), at);
+        });
+    }
+
+    const nacelle_sim_slot slot_;
+    const HostTimes times_;
+    Agenda &agenda_;
+    Send send_;
+    Ended ended_;
+    IoTlb tlb_;
+    std::mt19937_64 random_;
+    uint32_t mps_ = 128;
+    int64_t posted_until_ = 0, last_completion_ = 0;
+    uint64_t next_token_ = 1;
+    std::deque<std::pair<uint64_t, nacelle_sim_slot_interrupt>> interrupts_;  // with the token of the first message behind it
+    std::deque<nacelle_sim_slot_message> messages_;
+    std::deque<nacelle_sim_slot_fault> faults_;
+    std::unordered_map<uint64_t, Asked> asked_;
+    std::set<uint64_t> unanswered_writes_;
+};
+
+}  // namespace nacelle
