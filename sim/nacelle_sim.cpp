@@ -16,6 +16,8 @@
 #include "ethernet.h"
 #include "line.h"
 #include "sensors.h"
+#include "slot.h"
+#include "tlp_port.h"
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_fst_c.h"
@@ -28,6 +30,9 @@ constexpr uint32_t kClockHz = NACELLE_CLOCK_HZ;
 constexpr uint32_t kMaxFrame = NACELLE_MAX_FRAME;
 constexpr uint64_t kDramBytes = NACELLE_DRAM_BYTES;
 constexpr size_t kMemories = NACELLE_MEMORIES;
+constexpr bool kInSlot = NACELLE_PCIE_VECTORS != 0;
+constexpr uint32_t kMsixTable = 1 << 20, kMsixPending = kMsixTable + 0x800;  // in BAR 0: device_in_slot, pcie_msix
+constexpr std::array<uint64_t, nacelle::Slot::kBars> kBarBytes = {2 << 20, 0, 0, 0, kDramBytes, 0};
 constexpr uint64_t kMemoryStride = uint64_t(1) << NACELLE_MEMORY_STRIDE_W;
 constexpr int64_t kCyclePs = 1'000'000'000'000 / kClockHz;
 constexpr int kBusTimeout = 1000;  // cycles
@@ -69,6 +74,7 @@ struct nacelle_sim {
         : top(&context),
           source(line_rate(config.line_rate_mbps)),
           sink(line_rate(config.line_rate_mbps)),
+          slot(kCyclePs, kBarBytes),
           sensors(kSensors, NACELLE_SOCKETS, kClockHz) {
         nacelle::MemoryTiming timing;
         if (config.dram_latency_cycles) timing.latency = config.dram_latency_cycles;
@@ -123,6 +129,7 @@ struct nacelle_sim {
         source.tick();
         sink.tick();
         for (auto &memory : dram) memory->tick(stats.cycles);
+        if (kInSlot) tick_slot();
         sensors.tick(stats.cycles, uint32_t(__builtin_popcount(top.busy)));
         edge();
     }
@@ -138,7 +145,7 @@ struct nacelle_sim {
     }
 
     bool idle() const {
-        return top.idle && source.empty() && !sink.in_frame() && !top.tx_tvalid
+        return top.idle && source.empty() && !sink.in_frame() && !top.tx_tvalid && slot.idle() && to_device.empty() && from_device.empty()
             && std::all_of(dram.begin(), dram.end(), [](const auto &memory) { return memory->idle(); });
     }
 
@@ -154,6 +161,9 @@ struct nacelle_sim {
     nacelle::FrameSource<kBytes> source;
     nacelle::FrameSink<kBytes> sink;
     std::array<std::unique_ptr<Memory>, kMemories> dram;
+    nacelle::Slot slot;
+    nacelle::TlpSource<kBytes> to_device;
+    nacelle::TlpSink from_device;
     nacelle::SensorModel sensors;
     nacelle_sim_stats stats{};
     nacelle_sim_line *line = nullptr;
@@ -187,6 +197,23 @@ struct nacelle_sim {
             if (top.dram_awvalid[i] && top.dram_awready[i]) memory.aw(top.dram_awaddr[i], top.dram_awid[i], top.dram_awlen[i]);
             if (top.dram_arvalid[i] && top.dram_arready[i]) memory.ar(top.dram_araddr[i], top.dram_arid[i], top.dram_arlen[i], now);
         }
+        if (kInSlot) sample_slot(now);
+    }
+
+    void sample_slot(uint64_t now) {
+        if (top.slot_rx_header_valid && top.slot_rx_header_ready) to_device.header_taken();
+        if (top.slot_rx_tvalid && top.slot_rx_tready) to_device.taken();
+        while (to_device.done()) slot.taken(now);
+        if (top.slot_tx_header_valid && top.slot_tx_header_ready) from_device.header(&top.slot_tx_header[0]);
+        if (top.slot_tx_tvalid && top.slot_tx_tready)
+            from_device.beat(bytes(top.slot_tx_tdata), size_t(__builtin_popcountll(top.slot_tx_tkeep)), top.slot_tx_tlast);
+        if (top.slot_tx_header_valid && !top.slot_tx_header_ready) slot.busy();
+        while (from_device.complete()) slot.take(from_device.take(), now);
+    }
+
+    void tick_slot() {
+        slot.tick(stats.cycles, top.slot_flr_done);
+        while (to_device.room() && slot.offered(to_device.held())) to_device.push(*slot.offered(to_device.held()));
     }
 
     void drive() {
@@ -222,6 +249,36 @@ struct nacelle_sim {
                 top.dram_rlast[i] = memory.r_last();
             }
         }
+        if (kInSlot) drive_slot();
+    }
+
+    void drive_slot() {
+        const auto size_code = [](uint32_t size) { return uint8_t(__builtin_ctz(size) - 7); };  // as Device Control has it
+        const nacelle_sim_slot_space &space = slot.space;
+        top.slot_id = uint16_t(space.id);
+        top.slot_mps = size_code(space.mps);
+        top.slot_mrrs = size_code(space.mrrs);
+        top.slot_rcb_128 = space.rcb == 128;
+        top.slot_extended_tags = space.extended_tags != 0;
+        top.slot_memory_space = space.memory_space != 0;
+        top.slot_bus_master = space.bus_master != 0;
+        top.slot_msix_enable = space.msix_enable != 0;
+        top.slot_msix_mask = space.msix_mask != 0;
+        top.slot_flr_request = slot.resetting;
+        const nacelle::Credits &posted = slot.posted(), &non_posted = slot.non_posted();
+        top.slot_credits_endless = uint8_t(posted.headers_endless << 0 | posted.data_endless << 1 | non_posted.headers_endless << 2);
+        top.slot_posted_headers = posted.headers & 0xfff;
+        top.slot_posted_data = posted.data & 0xffff;
+        top.slot_non_posted_headers = non_posted.headers & 0xfff;
+        top.slot_rx_header_valid = to_device.header_valid();
+        if (to_device.header_valid()) nacelle::pack(to_device.header(), &top.slot_rx_header[0]);
+        top.slot_rx_tvalid = to_device.valid();
+        if (to_device.valid()) {
+            to_device.copy(bytes(top.slot_rx_tdata));
+            top.slot_rx_tkeep = keep_mask(to_device.size());
+            top.slot_rx_tlast = to_device.last();
+        }
+        top.slot_tx_header_ready = top.slot_tx_tready = slot.ready();
     }
 
     void dump([[maybe_unused]] int half) {
@@ -304,9 +361,12 @@ nacelle_sim *nacelle_sim_create(const nacelle_sim_config *config, char *error, s
 
 void nacelle_sim_destroy(nacelle_sim *sim) { delete sim; }
 
-uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop_on_frame) {
+uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop) {
     const uint64_t begin = sim->stats.cycles;
-    while (sim->stats.cycles - begin < cycles && !(stop_on_frame && !sim->sink.sent.empty())) sim->cycle();
+    const auto happened = [&] {
+        return (stop & NACELLE_SIM_STOP_FRAME && !sim->sink.sent.empty()) || (stop & NACELLE_SIM_STOP_SLOT && sim->slot.something_waits());
+    };
+    while (sim->stats.cycles - begin < cycles && !happened()) sim->cycle();
     return sim->stats.cycles - begin;
 }
 
@@ -438,6 +498,104 @@ void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats) {
         stats->dram_last_read = std::max(stats->dram_last_read, memory->last_read);
         stats->dram_last_write = std::max(stats->dram_last_write, memory->last_write);
     }
+}
+
+int nacelle_sim_slot_set(nacelle_sim *sim, const nacelle_sim_slot *slot, char *error, size_t error_size) {
+    std::string wrong = "the device was built without [pcie]: it is in no slot";
+    const bool good = kInSlot && sim->slot.set(*slot, &wrong);
+    if (!good) std::snprintf(error, error_size, "%s", wrong.c_str());
+    return good ? 0 : -1;
+}
+
+int nacelle_sim_slot_get(nacelle_sim *sim, nacelle_sim_slot *slot) {
+    *slot = sim->slot.is;
+    return kInSlot ? 0 : -1;
+}
+
+int nacelle_sim_slot_text(nacelle_sim *sim, char *text, size_t size) {
+    std::snprintf(text, size, "%s", sim->slot.text().c_str());
+    return kInSlot ? 0 : -1;
+}
+
+int nacelle_sim_slot_set_space(nacelle_sim *sim, const nacelle_sim_slot_space *space) {
+    return kInSlot && sim->slot.set_space(*space, sim->stats.cycles) ? 0 : -1;
+}
+
+int nacelle_sim_slot_get_facts(nacelle_sim *, nacelle_sim_slot_facts *facts) {
+    *facts = {};
+    if (!kInSlot) return -1;
+    std::copy(kBarBytes.begin(), kBarBytes.end(), facts->bar_bytes);
+    facts->vectors = NACELLE_PCIE_VECTORS;
+    facts->msix_table = kMsixTable;
+    facts->msix_pending = kMsixPending;
+    return 0;
+}
+
+int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t bar, uint64_t address) {
+    return kInSlot && sim->slot.set_bar(bar, address) ? 0 : -1;
+}
+
+int nacelle_sim_slot_reset(nacelle_sim *sim) {
+    if (!kInSlot) return -1;
+    sim->slot.reset();
+    return 0;
+}
+
+int nacelle_sim_slot_reset_done(nacelle_sim *sim) { return kInSlot ? sim->slot.reset_done() : -1; }
+
+int nacelle_sim_slot_map(nacelle_sim *sim, uint64_t address, uint64_t size, void *memory, uint32_t access) {
+    return kInSlot && sim->slot.root().memory.map(address, size, memory, access) ? 0 : -1;
+}
+
+int nacelle_sim_slot_unmap(nacelle_sim *sim, uint64_t address, uint64_t size) {
+    return kInSlot ? sim->slot.root().unmap(address, size) : -1;
+}
+
+int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t bar, uint64_t offset, uint32_t length) {
+    if (!kInSlot || length == 0 || length > nacelle::HostRequests::kLongestRead || !sim->slot.in_bar(bar, offset, length)) return -1;
+    if (offset % nacelle::kPage + length > nacelle::kPage) return -1;
+    return sim->slot.host().full() ? -2 : int64_t(sim->slot.read(bar, offset, length));
+}
+
+int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
+    if (!kInSlot || length == 0 || length > nacelle::HostRequests::kLongestWrite || !sim->slot.in_bar(bar, offset, length)) return -1;
+    return sim->slot.host().full() ? -2 : int64_t(sim->slot.write(bar, offset, data, length));
+}
+
+int nacelle_sim_slot_pull_answer(nacelle_sim *sim, nacelle_sim_slot_answer *answer) { return sim->slot.host().pull(answer); }
+
+int nacelle_sim_slot_wait(nacelle_sim *sim, int64_t token, nacelle_sim_slot_answer *answer) {
+    if (token < 0) return -1;
+    while (!sim->slot.host().pull(uint64_t(token), answer)) {
+        if (sim->slot.host().idle()) return -1;
+        sim->cycle();
+    }
+    return int(answer->status);
+}
+
+int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, nacelle_sim_slot_interrupt *interrupt) { return sim->slot.root().pull(interrupt); }
+
+int nacelle_sim_slot_pull_message(nacelle_sim *sim, nacelle_sim_slot_message *message) { return sim->slot.root().pull(message); }
+
+int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void *data) { return sim->slot.answer(token, data) ? 0 : -1; }
+
+int nacelle_sim_slot_pull_fault(nacelle_sim *sim, nacelle_sim_slot_fault *fault) { return sim->slot.root().pull(fault); }
+
+int nacelle_sim_slot_get_stats(nacelle_sim *sim, nacelle_sim_slot_stats *stats) {
+    *stats = sim->slot.stats();
+    return kInSlot ? 0 : -1;
+}
+
+int64_t nacelle_sim_slot_violation(nacelle_sim *sim, char *text, size_t size) {
+    std::snprintf(text, size, "%s", sim->slot.violation().c_str());
+    return int64_t(sim->slot.stats().violations);
+}
+
+int nacelle_sim_slot_join(nacelle_sim *a, nacelle_sim *b, uint32_t latency_ns) {
+    if (!kInSlot || a == b || a->stats.cycles != b->stats.cycles) return -1;
+    a->slot.join(&b->slot, latency_ns);
+    b->slot.join(&a->slot, latency_ns);
+    return 0;
 }
 
 nacelle_sim_line *nacelle_sim_line_create(nacelle_sim *a, nacelle_sim *b, const nacelle_sim_line_config *config, char *error,

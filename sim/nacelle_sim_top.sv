@@ -9,6 +9,7 @@ module nacelle_sim_top
   import device_pkg::SOCKETS;
   import memory_pkg::*;
   import sensors_pkg::*;
+  import pcie_pkg::*;
 #(
     localparam int unsigned ID_W = dram_id_w(MEMORIES),
     localparam int unsigned DRAM_W = dram_data_w(DATA_W)
@@ -55,6 +56,39 @@ module nacelle_sim_top
     output logic [ 1:0] bus_rresp,
     output logic        bus_rvalid,
     input  logic        bus_rready,
+
+    // A slot: headers in words as sim/tlp_port.h has them; sizes as encoded in Device Control.
+    input  logic [15:0]          slot_id,
+    input  logic [ 2:0]          slot_mps,
+    input  logic [ 2:0]          slot_mrrs,
+    input  logic                 slot_rcb_128,
+    input  logic                 slot_extended_tags,
+    input  logic                 slot_memory_space,
+    input  logic                 slot_bus_master,
+    input  logic                 slot_msix_enable,
+    input  logic                 slot_msix_mask,
+    input  logic                 slot_flr_request,
+    output logic                 slot_flr_done,
+    input  logic [ 2:0]          slot_credits_endless,   // non-posted headers, posted data, posted headers
+    input  logic [11:0]          slot_posted_headers,
+    input  logic [15:0]          slot_posted_data,
+    input  logic [11:0]          slot_non_posted_headers,
+    input  logic [63:0]          slot_rx_header[3],
+    input  logic                 slot_rx_header_valid,
+    output logic                 slot_rx_header_ready,
+    input  logic [DATA_W-1:0]    slot_rx_tdata,
+    input  logic [DATA_W/8-1:0]  slot_rx_tkeep,
+    input  logic                 slot_rx_tlast,
+    input  logic                 slot_rx_tvalid,
+    output logic                 slot_rx_tready,
+    output logic [63:0]          slot_tx_header[3],
+    output logic                 slot_tx_header_valid,
+    input  logic                 slot_tx_header_ready,
+    output logic [DATA_W-1:0]    slot_tx_tdata,
+    output logic [DATA_W/8-1:0]  slot_tx_tkeep,
+    output logic                 slot_tx_tlast,
+    output logic                 slot_tx_tvalid,
+    input  logic                 slot_tx_tready,
 
     output logic [ADDR_W-1:0]    dram_awaddr[MEMORIES],
     output logic [ID_W-1:0] dram_awid[MEMORIES],
@@ -124,6 +158,69 @@ module nacelle_sim_top
   assign sensor_reading.data = '{sensor: sensor_number, known: 1'b1, simulated: 1'b1, value: sensor_value};
   assign sensor_ready = sensor_reading.ready;
 
+  slot_if #(.DATA_W(DATA_W)) slot ();
+  wire [2:0][63:0] from_host = {slot_rx_header[2], slot_rx_header[1], slot_rx_header[0]};
+  wire [2:0][63:0] to_host = words_of(slot.tx_header);
+  assign slot.settings = '{
+      id: slot_id,
+      mps: slot_mps,
+      mrrs: slot_mrrs,
+      rcb_128: slot_rcb_128,
+      extended_tags: slot_extended_tags,
+      memory_space: slot_memory_space,
+      bus_master: slot_bus_master,
+      msix_enable: slot_msix_enable,
+      msix_mask: slot_msix_mask
+  };
+  assign slot.credits = '{
+      posted: '{
+          headers_endless: slot_credits_endless[0], data_endless: slot_credits_endless[1], headers: slot_posted_headers, data: slot_posted_data
+      },
+      non_posted: '{headers_endless: slot_credits_endless[2], data_endless: 1'b1, headers: slot_non_posted_headers, data: '0},
+      completion: '{headers_endless: 1'b1, data_endless: 1'b1, headers: '0, data: '0}
+  };
+  assign slot.flr_request     = slot_flr_request;
+  assign slot_flr_done        = slot.flr_done;
+  assign slot.rx_header       = header_of(from_host);
+  assign slot.rx_header_valid = slot_rx_header_valid;
+  assign slot_rx_header_ready = slot.rx_header_ready;
+  assign slot.rx_tdata        = slot_rx_tdata;
+  assign slot.rx_tkeep        = slot_rx_tkeep;
+  assign slot.rx_tlast        = slot_rx_tlast;
+  assign slot.rx_tuser        = 1'b0;
+  assign slot.rx_tvalid       = slot_rx_tvalid;
+  assign slot_rx_tready       = slot.rx_tready;
+  assign slot_tx_header_valid = slot.tx_header_valid;
+  assign slot.tx_header_ready = slot_tx_header_ready;
+  assign slot_tx_tdata        = slot.tx_tdata;
+  assign slot_tx_tkeep        = slot.tx_tkeep;
+  assign slot_tx_tlast        = slot.tx_tlast;
+  assign slot_tx_tvalid       = slot.tx_tvalid;
+  assign slot.tx_tready       = slot_tx_tready;
+  for (genvar i = 0; i < 3; i++) begin : g_word
+    assign slot_tx_header[i] = to_host[i];
+  end
+
+  function automatic tlp_header_t header_of(logic [2:0][63:0] words);
+    tlp_header_t header;
+    logic [13:0] unused_1;
+    logic [ 8:0] unused_2;
+    header.addr = words[0];
+    {unused_1, header.status, header.lower_addr, header.poisoned, header.attr, header.tc, header.length, header.first_be, header.last_be,
+     header.func, header.bar, header.kind} = words[1];
+    {unused_2, header.byte_count, header.tag, header.completer_id, header.requester_id} = words[2];
+    return header;
+  endfunction
+
+  function automatic logic [2:0][63:0] words_of(tlp_header_t header);
+    return {
+      9'd0, header.byte_count, header.tag, header.completer_id, header.requester_id,
+      14'd0, header.status, header.lower_addr, header.poisoned, header.attr, header.tc, header.length, header.first_be, header.last_be,
+      header.func, header.bar, header.kind,
+      header.addr
+    };
+  endfunction
+
   for (genvar i = 0; i < MEMORIES; i++) begin : g_memory
     assign dram_awaddr[i] = dram[i].awaddr;
     assign dram_awid[i] = dram[i].awid;
@@ -163,6 +260,7 @@ module nacelle_sim_top
       .tx,
       .bus,
       .sensor_reading,
+      .slot,
       .dram
   );
 endmodule

@@ -34,7 +34,10 @@ module standalone_device
   ) start (
       .clk, .rst, .seed_valid, .seed, .bus, .done(), .failed()
   );
+  slot_if #(.DATA_W(DATA_W)) slot ();
+  no_slot nowhere (.slot);
+
   nacelle_shell device (
-      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .busy(), .sensor_reading, .rx, .tx, .bus, .dram
+      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .busy(), .sensor_reading, .rx, .tx, .bus, .slot, .dram
   );
 endmodule

@@ -36,6 +36,7 @@ module control_plane
     parameter int unsigned     SENSORS = 0,           // of the board; 0: it has none
     parameter logic [MAX_SENSORS-1:0][127:0] SENSOR_NAMES = '0,
     parameter logic [MAX_SENSORS-1:0][7:0] SENSOR_KINDS = '0,
+    parameter bit              PCIE = 1'b0,           // events of a slot are counted
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -84,6 +85,7 @@ module control_plane
     input  memory_events_t  memory_events,
     input  service_events_t service_events,
     input  address_events_t address_events,
+    input  pcie_pkg::pcie_events_t pcie_events,
 
     input  log_event_t [LOG_SOURCES-1:0] to_log,    // for the event log, of the planes
 
@@ -222,12 +224,13 @@ module control_plane
       rpc: rpc_events,
       memory: memory_events,
       service: service_events,
-      address: address_events
+      address: address_events,
+      pcie: pcie_events
   };
   assign dropped = (events & counters_pkg::DROPS) != '0;
 
   if (COUNTERS) begin : g_counters
-    event_counters counters (
+    event_counters #(.ABSENT(PCIE ? 0 : $bits(pcie_pkg::pcie_events_t))) counters (
         .clk,
         .rst,
         .events,

@@ -10,21 +10,26 @@
 module event_counters
   import counters_pkg::*;
   import event_log_pkg::*;
-(
+#(
+    parameter int unsigned ABSENT = 0    // the last fields of events_t, of a plane that the device does not have: these counters are 0
+) (
     input  logic        clk,
     input  logic        rst,         // all counters to 0
     input  events_t     events,
     input  logic        read,        // pulse; the next one after `read_done`
-    input  logic [7:0]  read_index,  // first field of events_t is 0; COUNTERS or more: 0 is read
+    input  logic [7:0]  read_index,  // first field of events_t is 0; of what is not counted 0 is read
     output logic        read_done,   // pulse, with read_data
     output logic [31:0] read_data,
     output log_event_t  to_log         // of those in DROPS and MEMORY_ERRORS
 );
   // An event pulses at most once a cycle, COUNTERS times between two visits.
-  localparam int unsigned GATHER_W = $clog2(COUNTERS + 1);
-  localparam int unsigned IDX_W = $clog2(COUNTERS);
+  localparam int unsigned COUNTED = COUNTERS - ABSENT;
+  localparam int unsigned GATHER_W = $clog2(COUNTED + 1);
+  localparam int unsigned IDX_W = $clog2(COUNTED);
   typedef logic [IDX_W-1:0] idx_t;
-  typedef logic [COUNTERS-1:0] plane_t;
+  typedef logic [COUNTED-1:0] plane_t;
+  localparam plane_t DROPS_COUNTED = DROPS[COUNTERS-1:ABSENT];
+  localparam plane_t MEMORY_ERRORS_COUNTED = MEMORY_ERRORS[COUNTERS-1:ABSENT];
 
   if (COUNTERS > 255 || COUNTERS < 3) begin : g_check
     $fatal(1, "event_counters: %0d events, at most 255 can be counted", COUNTERS);
@@ -35,7 +40,7 @@ module event_counters
 
   // ---- gathering: bit k of every event's small counter is plane k, so that all count at once ----
   // An event has the place that it has in events_t, whose first field is the highest: reversed bits are slow to simulate.
-  localparam idx_t FIRST = idx_t'(COUNTERS - 1);
+  localparam idx_t FIRST = idx_t'(COUNTED - 1);
 
   plane_t [GATHER_W-1:0] gather_q, gather_d;
   idx_t visit_q;
@@ -44,7 +49,7 @@ module event_counters
   always_comb begin
     plane_t carry;
     gather_d = gather_q;
-    carry = events;
+    carry = events[COUNTERS-1:ABSENT];
     for (int unsigned k = 0; k < GATHER_W; k++) begin
       found[k] = gather_q[k][visit_q];
       gather_d[k][visit_q] = 1'b0;
@@ -60,7 +65,7 @@ module event_counters
   logic first_q, fresh_q;    // first round after reset: totals are not yet there
   wire [31:0] sum = (fresh_q ? '0 : total_q) + 32'(found_q);
 
-  logic wanted_q;
+  logic wanted_q, none_q;
   idx_t wanted_index_q;
 
   always_ff @(posedge clk) begin
@@ -82,8 +87,8 @@ module event_counters
   // ---- event log: a value is less than its exclusive or with a smaller one only if that has fewer digits ----
   wire more_digits = (sum ^ total_q) > total_q || fresh_q;
   always_ff @(posedge clk) begin
-    to_log.valid     <= !rst && found_q != '0 && more_digits && (DROPS[index_q] || MEMORY_ERRORS[index_q]);
-    to_log.item.kind <= DROPS[index_q] ? LOG_DROPPED : LOG_MEMORY_ERROR;
+    to_log.valid     <= !rst && found_q != '0 && more_digits && (DROPS_COUNTED[index_q] || MEMORY_ERRORS_COUNTED[index_q]);
+    to_log.item.kind <= DROPS_COUNTED[index_q] ? LOG_DROPPED : LOG_MEMORY_ERROR;
     to_log.item.a    <= COUNTERS_AT + 32'(FIRST - index_q) * 4;
     to_log.item.b    <= sum;
   end
@@ -91,10 +96,11 @@ module event_counters
 
   always_ff @(posedge clk) begin
     read_done <= 1'b0;
-    read_data <= sum;
+    read_data <= none_q ? '0 : sum;
     if (read) begin
       wanted_q       <= 1'b1;
-      wanted_index_q <= (read_index < 8'(COUNTERS)) ? FIRST - idx_t'(read_index) : FIRST;
+      wanted_index_q <= (read_index < 8'(COUNTED)) ? FIRST - idx_t'(read_index) : FIRST;
+      none_q         <= read_index >= 8'(COUNTED);
     end else if (wanted_q && index_q == wanted_index_q) begin
       wanted_q  <= 1'b0;
       read_done <= 1'b1;

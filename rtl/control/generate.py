@@ -41,6 +41,7 @@ sys.path.insert(0, str(ROOT / "rtl" / "testing"))
 from nacelle_tb import rdl_sv  # noqa: E402
 from nacelle_tb.rdl import Block, block_of, compile_file, read_block  # noqa: E402
 from nacelle_tb.sources import RTL, overlay, packages  # noqa: E402
+from nacelle_tb.svtypes import struct  # noqa: E402
 from outputs import MapEntry, c_header, listing, overview, rust, table  # noqa: E402
 
 COUNTERS_AT = 0x400
@@ -56,6 +57,7 @@ EVENT_STRUCTS = [
     ("memory_pkg::memory_events_t", "memory/memory_pkg.sv", "memory"),
     ("services_pkg::service_events_t", "services/services_pkg.sv", "service"),
     ("address_pkg::address_events_t", "services/address_pkg.sv", "address"),
+    ("pcie_pkg::pcie_events_t", "pcie/pcie_pkg.sv", "pcie"),  # the last: a device without a slot has none of these
 ]
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/generate.py. Do not edit.\n\n"
@@ -81,22 +83,23 @@ class Counter:
     description: str
 
 
-def field_comments(file: Path, struct_name: str) -> dict[str, str]:
-    """The comment behind each field of a struct."""
+def field_comments(file: Path, struct_name: str, prefix: str = "") -> dict[str, str]:
+    """The comment behind each field of a struct, and of the structs in it."""
     body = re.search(r"typedef struct packed \{([^}]*)\}\s*" + struct_name + ";", file.read_text())
     assert body, f"{struct_name} is not in {file}"
-    return {m[1]: m[2].strip() for m in re.finditer(r"^\s*logic\s+(\w+);\s*//\s*(.*)$", body[1], re.MULTILINE)}
+    found = {prefix + m[1]: m[2].strip() for m in re.finditer(r"^\s*logic\s+(\w+);\s*//\s*(.*)$", body[1], re.MULTILINE)}
+    for inner in re.finditer(r"^\s*(\w+_t)\s+(\w+);", body[1], re.MULTILINE):
+        found |= field_comments(file, inner[1], f"{prefix}{inner[2]}_")
+    return found
 
 
 def counters() -> list[Counter]:
     """Every counter, first field of the first struct first."""
-    from nacelle_tb.svtypes import struct
-
     found = []
     for type_name, file, prefix in EVENT_STRUCTS:
         comments = field_comments(RTL / file, type_name.split("::")[1])
         layout = struct(type_name)
-        names = sorted(layout.fields, key=lambda name: -layout.fields[name][0])
+        names = sorted(leaves := layout.leaves(), key=lambda name: -leaves[name])
         if len(names) != layout.width:
             raise SystemExit(f"{type_name}: every field must be one bit")
         for name in names:

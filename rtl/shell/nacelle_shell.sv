@@ -8,6 +8,7 @@
 //                         └── with rpc and sockets ── fabric ── DRAM, one or several
 //            ├── datagrams: UDP to and from the sockets
 //            └── services: management by way of the network ──┐
+//   slot ── pcie ── registers, memory, and host memory as one more: only if the device is built for a slot
 //   bus ────────────────────────────────────────────────────── control: registers and counters; the registers of the sockets
 //
 // Only the control plane lives before the device is enabled: its addresses and its random seed are set first, then the enable bit
@@ -38,6 +39,7 @@ module nacelle_shell
   import cci_map_pkg::HISTOGRAMS_PAGE;
   import cci_map_pkg::TRACE_PAGE;
   import cci_map_pkg::SENSORS_PAGE;
+  import pcie_pkg::pcie_events_t;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
     parameter int unsigned QPS = device_pkg::QPS,            // connections at once: a power of two, 8 to 1024
@@ -54,14 +56,17 @@ module nacelle_shell
     axis_if.source      tx,         // to the MAC
     axil_if.slave       bus,
     stream_if.sink      sensor_reading,  // sensor_reading_t: of the board's sensors, one value after the other
+    slot_if.device      slot,       // of a host, if PCIE
     axi_if.master       dram[MEMORIES]   // dram_data_w(DATA_W) bits of data, dram_id_w(MEMORIES) of ID
 );
   if (!(DATA_W inside {64, 128, 256, 512})) begin : bad_width
     $fatal(1, "DATA_W is %0d; it must be 64, 128, 256 or 512", DATA_W);
   end
 
-  if (MEMORIES < 1 || MEMORIES > MAX_TARGETS || RPC_MEMORY >= MEMORIES) begin : bad_memories
-    $fatal(1, "MEMORIES is %0d and RPC_MEMORY %0d; there are 1 to %0d memories", MEMORIES, RPC_MEMORY, MAX_TARGETS);
+  localparam int unsigned TARGETS = targets(MEMORIES);
+
+  if (MEMORIES < 1 || TARGETS > MAX_TARGETS || RPC_MEMORY >= MEMORIES) begin : bad_memories
+    $fatal(1, "MEMORIES is %0d and RPC_MEMORY %0d; there are 1 to %0d memories, host memory among them", MEMORIES, RPC_MEMORY, MAX_TARGETS);
   end
 
   // ---- time and control ----
@@ -89,6 +94,7 @@ module nacelle_shell
   cm_events_t cm_events;
   rpc_events_t rpc_events;
   memory_events_t memory_events;
+  pcie_events_t pcie_events;
   logic control_idle, dropped;
 
   axil_if #(.ADDR_W(12)) socket_bus[SOCKETS] ();
@@ -97,10 +103,11 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) trace_bus ();
   axil_if #(.ADDR_W(12)) images_bus ();
   axil_if #(.ADDR_W(12)) histograms_bus ();
-  // Masters of the registers: the one from outside, the services, and the kernels, who have a turn together.
+  // Masters of the registers: the one from outside, the services, the kernels, who have a turn together, and the host by its BAR.
   localparam int unsigned SERVICES_BUS = 1;
   localparam int unsigned KERNELS_BUS = 2;
-  localparam int unsigned BUSES = 2 + 32'(REGISTERS != '0);
+  localparam int unsigned HOST_BUS = KERNELS_BUS + 32'(REGISTERS != '0);
+  localparam int unsigned BUSES = HOST_BUS + 32'(PCIE);
   axil_if #(.ADDR_W(20)) register_bus[BUSES] ();
   cci_settings_t cci_settings;
   service_events_t service_events;
@@ -151,6 +158,7 @@ module nacelle_shell
       .SENSORS   (SENSORS),
       .SENSOR_NAMES(SENSOR_NAMES),
       .SENSOR_KINDS(SENSOR_KINDS),
+      .PCIE      (PCIE),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -197,6 +205,7 @@ module nacelle_shell
       .memory_events,
       .service_events,
       .address_events,
+      .pcie_events,
       .to_log,
       .dropped,
       .idle(control_idle)
@@ -553,7 +562,7 @@ module nacelle_shell
       .CONTEXTS(CLIENT_CONTEXTS),
       .LONG_SET_UP(MAX_CLIENTS'(LONG_SET_UP) << RPC_CLIENT),
       .CLOCK_HZ(CLOCK_HZ),
-      .MEMORIES(MEMORIES),
+      .MEMORIES(TARGETS),
       .MAP     (MAP)
   ) roce (
       .clk,
@@ -793,7 +802,7 @@ module nacelle_shell
   logic [SOCKETS-1:0] paused, calls_running;
   call_progress_t calls_progress;
   logic [SOCKETS-1:0] socket_idle;
-  logic [MEMORIES-1:0] others_write;
+  logic [TARGETS-1:0] others_write;
 
   localparam addr_t HEAP_BASE = CTRL_BASE + addr_t'(QPS * CONTEXTS * CTRL_BYTES);
 
@@ -1060,18 +1069,18 @@ module nacelle_shell
 
   // ---- memory ----
 
-  function automatic logic [MASTERS-1:0][MEMORIES-1:0] reach();
-    logic [MASTERS-1:0][MEMORIES-1:0] r;
-    for (int unsigned i = 0; i < MASTERS; i++) for (int unsigned k = 0; k < MEMORIES; k++) r[i][k] = reaches(i, k);
+  function automatic logic [MASTERS-1:0][TARGETS-1:0] reach();
+    logic [MASTERS-1:0][TARGETS-1:0] r;
+    for (int unsigned i = 0; i < MASTERS; i++) for (int unsigned k = 0; k < TARGETS; k++) r[i][k] = reaches(i, k);
     return r;
   endfunction
 
-  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(fabric_id_w(MEMORIES))) fabric_port[MEMORIES] (), port[MEMORIES] ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(fabric_id_w(MEMORIES))) fabric_port[TARGETS] (), port[MEMORIES] ();
 
   axi_crossbar #(
       .N         (MASTERS),
-      .M         (MEMORIES),
-      .MAP       (MAP[MEMORIES-1:0]),
+      .M         (TARGETS),
+      .MAP       (MAP[TARGETS-1:0]),
       .REACH     (reach()),
       .DATA_W    (DATA_W),
       .ID_W      (MASTER_ID_W),
@@ -1107,5 +1116,34 @@ module nacelle_shell
       .events(memory_events)
   );
 
-  assign idle = control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  // ---- the slot ----
+
+  logic slot_idle;
+  if (PCIE) begin : g_slot
+    device_in_slot #(
+        .DATA_W   (DATA_W),
+        .ID_W     (MASTER_ID_W),
+        .HOST_ID_W(fabric_id_w(MEMORIES)),
+        .MEMORY   ('{base: memory_range(0).base, size: addr_t'(DRAM_BYTES)}),
+        .TAGS     (PCIE_TAGS),
+        .VECTORS  (PCIE_VECTORS),
+        .TIMEOUT  (PCIE_TIMEOUT)
+    ) pcie (
+        .clk,
+        .rst,
+        .open(!plane_rst_q),
+        .slot,
+        .registers(register_bus[HOST_BUS]),
+        .memory(master[HOST_MASTER]),
+        .host(fabric_port[HOST_MEMORY]),
+        .events(pcie_events),
+        .idle(slot_idle)
+    );
+  end else begin : g_no_slot
+    network_only pcie (.slot);
+    assign pcie_events = '0;
+    assign slot_idle   = 1'b1;
+  end
+
+  assign idle = slot_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

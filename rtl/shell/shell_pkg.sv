@@ -13,11 +13,18 @@ package shell_pkg;
   import device_pkg::IMAGES;
   import device_pkg::IMAGE_SLOTS;
   import device_pkg::IMAGE_SLOT_BYTES;
+  import device_pkg::PCIE;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
 
+  // Host memory is the memory behind those of the device: the slowest one. An IO virtual address has at most 57 bits; with bit 63 set it is
+  // the address in the device.
+  localparam int unsigned HOST_MEMORY = device_pkg::MEMORIES;
+  localparam memory_range_t HOST_RANGE = '{base: addr_t'(1) << (ADDR_W - 1), size: addr_t'(1) << (ADDR_W - 1)};
+
   function automatic memory_range_t memory_range(int unsigned memory);
+    if (PCIE && memory == HOST_MEMORY) return HOST_RANGE;
     return '{base: addr_t'(memory) << MEMORY_STRIDE_W, size: addr_t'(1) << MEMORY_STRIDE_W};
   endfunction
 
@@ -35,22 +42,30 @@ package shell_pkg;
   localparam addr_t STORE_BYTES = addr_t'(IMAGE_SLOTS) * addr_t'(IMAGE_SLOT_BYTES);
   localparam addr_t STORE_BASE = DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - STORE_BYTES;
 
-  // Masters of the fabric: the RPC engine, what clears memory, the sockets, the store of images if there is one, and the transport's: atomics,
-  // and one for each memory.
+  // Masters of the fabric: the RPC engine, what clears memory, the sockets, the store of images if there is one, the host if the device is in
+  // a slot, and the transport's: atomics, and one for each memory.
   localparam int unsigned RPC_MASTER = 0;
   localparam int unsigned CLEAR_MASTER = 1;
   localparam int unsigned SOCKET_MASTER = 2;
   localparam int unsigned IMAGE_MASTER = SOCKET_MASTER + SOCKETS;
-  localparam int unsigned ROCE_MASTER = IMAGE_MASTER + 32'(IMAGE_SLOTS != 0);
+  localparam int unsigned HOST_MASTER = IMAGE_MASTER + 32'(IMAGE_SLOTS != 0);
+  localparam int unsigned ROCE_MASTER = HOST_MASTER + 32'(PCIE);
   localparam int unsigned MASTER_ID_W = 4;
 
-  function automatic int unsigned masters(int unsigned memories);
-    return ROCE_MASTER + 1 + memories;
+  function automatic int unsigned targets(int unsigned memories);   // those of the fabric: memories of the device, and of the host
+    return memories + 32'(PCIE);
   endfunction
 
-  // Which memories each of them reaches: sockets as the description says; those of the transport have one each, but for its atomics.
+  function automatic int unsigned masters(int unsigned memories);
+    return ROCE_MASTER + 1 + targets(memories);
+  endfunction
+
+  // Which memories each of them reaches: sockets as the description says; the host the first one, by a BAR; those of the transport have one
+  // each, but for its atomics.
   function automatic logic reaches(int unsigned master, int unsigned memory);
     if (master == IMAGE_MASTER && IMAGE_SLOTS != 0) return memory == RPC_MEMORY;
+    if (master == HOST_MASTER && PCIE) return memory == 0;
+    if (master < SOCKET_MASTER && PCIE) return memory != HOST_MEMORY;
     if (master >= SOCKET_MASTER && master < IMAGE_MASTER) return SOCKET_MEMORIES[master-SOCKET_MASTER][memory];
     return master <= ROCE_MASTER || master == ROCE_MASTER + 1 + memory;
   endfunction

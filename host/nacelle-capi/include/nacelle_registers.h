@@ -337,6 +337,29 @@
 #define NACELLE_DEVICE_ADDRESS_IPV6_LOST 0x6acu /* r: IPv6: the global address in use was given up: the connections that used it were closed */
 #define NACELLE_DEVICE_ADDRESS_ROUTER_HEARD 0x6b0u /* r: IPv6: a router advertisement */
 #define NACELLE_DEVICE_ADDRESS_DROP_ROUTER 0x6b4u /* r: IPv6: a router advertisement that is not well formed */
+#define NACELLE_DEVICE_PCIE_COMPLETER_READS 0x6b8u /* r: answered, or begun to be */
+#define NACELLE_DEVICE_PCIE_COMPLETER_WRITES 0x6bcu /* r: completer writes */
+#define NACELLE_DEVICE_PCIE_COMPLETER_REFUSED_READS 0x6c0u /* r: and other non-posted requests: UR */
+#define NACELLE_DEVICE_PCIE_COMPLETER_REFUSED_WRITES 0x6c4u /* r: for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_POISONED_WRITES 0x6c8u /* r: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_DAMAGED_WRITES 0x6ccu /* r: by the block: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_MESSAGES 0x6d0u /* r: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_READ_ERRORS 0x6d4u /* r: an access in the device failed: CA */
+#define NACELLE_DEVICE_PCIE_COMPLETER_WRITE_ERRORS 0x6d8u /* r: likewise, of a write: nobody is told */
+#define NACELLE_DEVICE_PCIE_REQUESTER_WRITES 0x6dcu /* r: TLPs sent */
+#define NACELLE_DEVICE_PCIE_REQUESTER_READS 0x6e0u /* r: requester reads */
+#define NACELLE_DEVICE_PCIE_REQUESTER_WRITES_OFF 0x6e4u /* r: TLPs not sent: bus mastering is off, or reset */
+#define NACELLE_DEVICE_PCIE_REQUESTER_READS_OFF 0x6e8u /* r: requester reads off */
+#define NACELLE_DEVICE_PCIE_REQUESTER_UNSUPPORTED 0x6ecu /* r: completions: UR or CRS */
+#define NACELLE_DEVICE_PCIE_REQUESTER_ABORTS 0x6f0u /* r: CA */
+#define NACELLE_DEVICE_PCIE_REQUESTER_POISONED 0x6f4u /* r: requester poisoned */
+#define NACELLE_DEVICE_PCIE_REQUESTER_MALFORMED 0x6f8u /* r: requester malformed */
+#define NACELLE_DEVICE_PCIE_REQUESTER_TIMEOUTS 0x6fcu /* r: reads ended without a completion */
+#define NACELLE_DEVICE_PCIE_REQUESTER_UNEXPECTED 0x700u /* r: completions for no request: dropped */
+#define NACELLE_DEVICE_PCIE_REQUESTER_LATE 0x704u /* r: completions for a request that was given up: dropped */
+#define NACELLE_DEVICE_PCIE_MSIX_SENT 0x708u /* r: msix sent */
+#define NACELLE_DEVICE_PCIE_MSIX_MERGED 0x70cu /* r: a request for a vector that is pending already */
+#define NACELLE_DEVICE_PCIE_RESETS 0x710u /* r: function-level resets done */
 
 /* ---- Management port ---- */
 

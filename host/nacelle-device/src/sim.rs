@@ -18,7 +18,7 @@ use crate::DeviceError;
 use crate::loading::reason;
 
 /// The ABI of this wrapper (`NACELLE_SIM_ABI`).
-const ABI: u32 = 4;
+const ABI: u32 = 5;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
 

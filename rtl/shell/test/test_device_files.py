@@ -164,6 +164,32 @@ def test_sockets_reach_the_memories_that_they_name(tmp_path: Path) -> None:
         load(path)
 
 
+def test_a_device_in_a_slot(tmp_path: Path) -> None:
+    """Host memory is one memory more, behind the others; without the table there is nothing of it."""
+    path = tmp_path / "device.toml"
+
+    def built(text: str) -> Device:
+        path.write_text(f'base = "{DEVICES / "standard.toml"}"\n{text}')
+        return load(path)
+
+    plain, slot = built(""), built("[pcie]\ntags = 128\n[memory]\ncount = 3\n")
+    assert plain.pcie is None and "PCIE = 1'b0;" in (generate(plain).folder / "device_pkg.sv").read_text()
+    assert slot.targets == 4 and slot.memories == 3 and set(slot.reach()) == {0b1111}
+    package = (generate(slot).folder / "device_pkg.sv").read_text()
+    assert "PCIE = 1'b1;" in package and "PCIE_TAGS = 128;" in package and "PCIE_TIMEOUT = 250000;" in package
+    assert len({plain.digest, slot.digest, built("[pcie]\n[memory]\ncount = 3\n").digest}) == 3
+    for wrong, said in {
+        "[pcie]\n[memory]\ncount = 4\n": "with [pcie] there can be 3",
+        "[pcie]\ntags = 48\n": "tags is 48; it must be a power of two from 32 to 256",
+        "[pcie]\nvectors = 129\n": "vectors is 129; it must be from 2 to 128",
+        "[pcie]\ntimeout_us = 1\n": "timeout_us is 1; it must be from 50 to 50000",
+        "[pcie]\nlanes = 16\n": "unknown key lanes",
+    }.items():
+        with pytest.raises(DescriptionError) as error:
+            built(wrong)
+        assert said in str(error.value)
+
+
 DRAM_MISTAKES = {
     "banks = 16 ": ("banks = 17 ", "banks is 17; it must be a power of two"),
     "bank_groups = 4 ": ("bank_groups = 32 ", "bank_groups is 32; it must divide banks, 16"),

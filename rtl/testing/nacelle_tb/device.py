@@ -36,6 +36,9 @@ RPC_CLIENT, MANAGEMENT_CLIENT, FIRST_KERNEL_CLIENT = 0, 1, 2
 MAX_CLIENTS = 4  # roce_pkg::client_t
 MAX_KERNEL_CONNECTIONS = 4  # roce_pkg
 MAX_MEMORIES = 4  # memory_pkg::MAX_TARGETS
+PCIE_TAGS = (32, 256)
+PCIE_VECTORS = (2, 128)  # pcie_pkg::MSIX_VECTORS_MAX
+PCIE_TIMEOUT_US = (50, 50_000)
 MEMORY_STRIDE_W = 36  # shell_pkg::MEMORY_STRIDE_W
 MAX_CONTEXTS = 4  # roce_pkg::MAX_CONTEXTS
 RECEIVES = 2  # rpc_pkg::RECEIVES
@@ -151,6 +154,15 @@ class Dram:
 
 
 @dataclass(frozen=True)
+class Pcie:
+    """A device in a slot."""
+
+    tags: int  # reads of host memory under way
+    vectors: int  # of MSI-X
+    timeout_us: int  # until such a read is given up
+
+
+@dataclass(frozen=True)
 class Device:
     """A device that can be built."""
 
@@ -185,6 +197,7 @@ class Device:
     image_slot_bytes: int  # of each
     ecc: bool  # the device keeps its memories by a code of its own
     dram: Dram | None  # how the simulated memories behave; None: with a fixed latency
+    pcie: Pcie | None  # None: it is in no slot
     sockets: tuple[Socket, ...]
     sensors: tuple[Sensor, ...]  # of its board; none: there is no block for them
     kernel_folders: tuple[Path, ...]
@@ -202,7 +215,8 @@ class Device:
         sockets = [[kernel.digest.hex() for kernel in socket.images] for socket in self.sockets]
         rdma = [[socket.completions, socket.connections] for socket in self.sockets]
         sensors = [[sensor.name, sensor.kind] for sensor in self.sensors]
-        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), self.registers(), sensors])
+        slot = vars(self.pcie) if self.pcie else None
+        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), self.registers(), sensors, slot])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
@@ -231,9 +245,14 @@ class Device:
         """The socket that holds this kernel after reset."""
         return next(i for i, socket in enumerate(self.sockets) if socket.kernel.name == kernel)
 
+    @property
+    def targets(self) -> int:
+        """Its memories, and that of the host if it is in a slot."""
+        return self.memories + (self.pcie is not None)
+
     def reach(self) -> list[int]:
         """For each socket the memories that it reaches, a bit each."""
-        return [sum(1 << memory for memory in set(socket.memories or range(self.memories))) for socket in self.sockets]
+        return [sum(1 << memory for memory in set(socket.memories or range(self.targets))) for socket in self.sockets]
 
     def datagrams(self) -> int:
         """The sockets that have a port of UDP, a bit each."""
@@ -438,6 +457,17 @@ def _sensor(table: _Table) -> Sensor:
     return Sensor(name, kind, values)
 
 
+def _pcie(table: _Table) -> Pcie:
+    """The device's side of a slot."""
+    pcie = Pcie(
+        table.number("tags", *PCIE_TAGS, power_of_two=True, default=64),
+        table.number("vectors", *PCIE_VECTORS, default=32),
+        table.number("timeout_us", *PCIE_TIMEOUT_US, default=1000),
+    )
+    table.end()
+    return pcie
+
+
 def load(path: Path) -> Device:
     """Reads a description and checks it."""
     values, files = _merged(path.resolve())
@@ -488,6 +518,7 @@ def load(path: Path) -> Device:
         image_slot_bytes=uploads.number("slot_bytes", PAGE, MAX_STORE, power_of_two=True, default=PAGE),
         ecc=memory.take("ecc", bool, False),
         dram=dram_named(memory.take("timing", str, FIXED), path),
+        pcie=_pcie(table.table("pcie")) if "pcie" in table.values else None,
         sockets=tuple(sockets),
         sensors=tuple(_sensor(entry) for entry in table.tables("sensors", 0)),
         kernel_folders=folders,
@@ -538,12 +569,16 @@ def check(device: Device) -> None:
         raise DescriptionError(
             f"{where}: trace_bytes is {device.trace_bytes}; at {device.data_w} bits it must be 0, or {least} or more"
         )
+    if device.targets > MAX_MEMORIES:
+        raise DescriptionError(
+            f"{where}: count is {device.memories}; with [pcie] there can be {MAX_MEMORIES - 1}: host memory is one more"
+        )
     if device.calls_memory >= device.memories:
         raise DescriptionError(f"{where}: calls use memory {device.calls_memory}; there are {device.memories}")
     for i, socket in enumerate(device.sockets):
-        if any(memory not in range(device.memories) for memory in socket.memories):
+        if any(memory not in range(device.targets) for memory in socket.memories):
             raise DescriptionError(
-                f"{where}: sockets[{i}]: memories is {list(socket.memories)}; there are {device.memories}, from 0"
+                f"{where}: sockets[{i}]: memories is {list(socket.memories)}; there are {device.targets}, from 0"
             )
         if socket.memories and device.calls_memory not in socket.memories:
             raise DescriptionError(

@@ -29,6 +29,7 @@ from .device import (
     SENSOR_KINDS,
     Device,
     Kernel,
+    Pcie,
     description,
     revision,
     template,
@@ -144,7 +145,8 @@ def device_package(device: Device) -> str:
     clients = ["NO_CLIENT" if client is None else str(client) for client in device.clients()]
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
-    reach = ", ".join(f"{device.memories}'b{mask:0{device.memories}b}" for mask in reversed(device.reach()))
+    reach = ", ".join(f"{device.targets}'b{mask:0{device.targets}b}" for mask in reversed(device.reach()))
+    pcie = device.pcie or Pcie(0, 0, 0)
     images = []
     for socket in device.sockets:
         names = ["128'd0"] * (MAX_IMAGES - len(socket.images)) + [f'128\'("{kernel.name}")' for kernel in reversed(socket.images)]
@@ -200,11 +202,17 @@ package device_pkg;
   localparam longint unsigned DRAM_BYTES = 64'd{device.memory_bytes};   // of each memory
   localparam int unsigned MEMORIES = {device.memories};
   // The memories that each socket reaches, the last socket first.
-  localparam logic [SOCKETS-1:0][MEMORIES-1:0] SOCKET_MEMORIES = {{{reach}}};
+  localparam logic [SOCKETS-1:0][{device.targets - 1}:0] SOCKET_MEMORIES = {{{reach}}};
   localparam logic [SOCKETS-1:0] DATAGRAMS = {len(device.sockets)}'d{device.datagrams()};       // sockets with a port of UDP
   localparam logic [SOCKETS-1:0] REGISTERS = {len(device.sockets)}'d{device.registers()};       // and with one to the registers
   localparam bit ECC = 1'b{int(device.ecc)};                  // the device keeps its memories by a code of its own
   localparam int unsigned RPC_MEMORY = {device.calls_memory};            // the memory that callers' regions are in
+
+  // A slot: reads of host memory under way, vectors of MSI-X, cycles until a read is given up.
+  localparam bit PCIE = 1'b{int(device.pcie is not None)};
+  localparam int unsigned PCIE_TAGS = {pcie.tags};
+  localparam int unsigned PCIE_VECTORS = {pcie.vectors};
+  localparam int unsigned PCIE_TIMEOUT = {pcie.timeout_us * (device.clock_hz // 1_000_000)};
 
   // Images of kernels that come by the network: places in memory, and bytes of each; no places: the device takes none.
   localparam int unsigned IMAGE_SLOTS = {device.image_slots};

@@ -34,6 +34,14 @@ class Struct:
                 if isinstance(member, ast.FieldSymbol):
                     self.fields[member.name] = (member.bitOffset, Struct(member.type))
 
+    def leaves(self, prefix: str = "") -> dict[str, int]:
+        """The lowest bit of each field that has no fields itself, by the names on the way to it."""
+        found: dict[str, int] = {}
+        for name, (offset, kind) in self.fields.items():
+            inner = kind.leaves(f"{prefix}{name}_") if kind.fields else {prefix + name: 0}
+            found |= {leaf: offset + at for leaf, at in inner.items()}
+        return found
+
     def pack(self, value: int | Mapping[str, Any] | SimpleNamespace | None = None, **fields: Any) -> int:
         """The integer that holds these field values; fields not named are zero. Nested structs take a mapping."""
         if isinstance(value, int):

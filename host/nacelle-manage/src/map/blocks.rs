@@ -290,6 +290,29 @@ pub mod device {
             ADDRESS_IPV6_LOST,
             ADDRESS_ROUTER_HEARD,
             ADDRESS_DROP_ROUTER,
+            PCIE_COMPLETER_READS,
+            PCIE_COMPLETER_WRITES,
+            PCIE_COMPLETER_REFUSED_READS,
+            PCIE_COMPLETER_REFUSED_WRITES,
+            PCIE_COMPLETER_POISONED_WRITES,
+            PCIE_COMPLETER_DAMAGED_WRITES,
+            PCIE_COMPLETER_MESSAGES,
+            PCIE_COMPLETER_READ_ERRORS,
+            PCIE_COMPLETER_WRITE_ERRORS,
+            PCIE_REQUESTER_WRITES,
+            PCIE_REQUESTER_READS,
+            PCIE_REQUESTER_WRITES_OFF,
+            PCIE_REQUESTER_READS_OFF,
+            PCIE_REQUESTER_UNSUPPORTED,
+            PCIE_REQUESTER_ABORTS,
+            PCIE_REQUESTER_POISONED,
+            PCIE_REQUESTER_MALFORMED,
+            PCIE_REQUESTER_TIMEOUTS,
+            PCIE_REQUESTER_UNEXPECTED,
+            PCIE_REQUESTER_LATE,
+            PCIE_MSIX_SENT,
+            PCIE_MSIX_MERGED,
+            PCIE_RESETS,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -886,6 +909,52 @@ pub mod device {
     pub const ADDRESS_ROUTER_HEARD: Register = Register { name: "address_router_heard", offset: 0x6b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement" };
     /// IPv6: a router advertisement that is not well formed
     pub const ADDRESS_DROP_ROUTER: Register = Register { name: "address_drop_router", offset: 0x6b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement that is not well formed" };
+    /// answered, or begun to be
+    pub const PCIE_COMPLETER_READS: Register = Register { name: "pcie_completer_reads", offset: 0x6b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "answered, or begun to be" };
+    /// completer writes
+    pub const PCIE_COMPLETER_WRITES: Register = Register { name: "pcie_completer_writes", offset: 0x6bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completer writes" };
+    /// and other non-posted requests: UR
+    pub const PCIE_COMPLETER_REFUSED_READS: Register = Register { name: "pcie_completer_refused_reads", offset: 0x6c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "and other non-posted requests: UR" };
+    /// for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped
+    pub const PCIE_COMPLETER_REFUSED_WRITES: Register = Register { name: "pcie_completer_refused_writes", offset: 0x6c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped" };
+    /// dropped
+    pub const PCIE_COMPLETER_POISONED_WRITES: Register = Register { name: "pcie_completer_poisoned_writes", offset: 0x6c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dropped" };
+    /// by the block: dropped
+    pub const PCIE_COMPLETER_DAMAGED_WRITES: Register = Register { name: "pcie_completer_damaged_writes", offset: 0x6cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "by the block: dropped" };
+    /// dropped
+    pub const PCIE_COMPLETER_MESSAGES: Register = Register { name: "pcie_completer_messages", offset: 0x6d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dropped" };
+    /// an access in the device failed: CA
+    pub const PCIE_COMPLETER_READ_ERRORS: Register = Register { name: "pcie_completer_read_errors", offset: 0x6d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an access in the device failed: CA" };
+    /// likewise, of a write: nobody is told
+    pub const PCIE_COMPLETER_WRITE_ERRORS: Register = Register { name: "pcie_completer_write_errors", offset: 0x6d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "likewise, of a write: nobody is told" };
+    /// TLPs sent
+    pub const PCIE_REQUESTER_WRITES: Register = Register { name: "pcie_requester_writes", offset: 0x6dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TLPs sent" };
+    /// requester reads
+    pub const PCIE_REQUESTER_READS: Register = Register { name: "pcie_requester_reads", offset: 0x6e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester reads" };
+    /// TLPs not sent: bus mastering is off, or reset
+    pub const PCIE_REQUESTER_WRITES_OFF: Register = Register { name: "pcie_requester_writes_off", offset: 0x6e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TLPs not sent: bus mastering is off, or reset" };
+    /// requester reads off
+    pub const PCIE_REQUESTER_READS_OFF: Register = Register { name: "pcie_requester_reads_off", offset: 0x6e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester reads off" };
+    /// completions: UR or CRS
+    pub const PCIE_REQUESTER_UNSUPPORTED: Register = Register { name: "pcie_requester_unsupported", offset: 0x6ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions: UR or CRS" };
+    /// CA
+    pub const PCIE_REQUESTER_ABORTS: Register = Register { name: "pcie_requester_aborts", offset: 0x6f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "CA" };
+    /// requester poisoned
+    pub const PCIE_REQUESTER_POISONED: Register = Register { name: "pcie_requester_poisoned", offset: 0x6f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester poisoned" };
+    /// requester malformed
+    pub const PCIE_REQUESTER_MALFORMED: Register = Register { name: "pcie_requester_malformed", offset: 0x6f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester malformed" };
+    /// reads ended without a completion
+    pub const PCIE_REQUESTER_TIMEOUTS: Register = Register { name: "pcie_requester_timeouts", offset: 0x6fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reads ended without a completion" };
+    /// completions for no request: dropped
+    pub const PCIE_REQUESTER_UNEXPECTED: Register = Register { name: "pcie_requester_unexpected", offset: 0x700, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions for no request: dropped" };
+    /// completions for a request that was given up: dropped
+    pub const PCIE_REQUESTER_LATE: Register = Register { name: "pcie_requester_late", offset: 0x704, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions for a request that was given up: dropped" };
+    /// msix sent
+    pub const PCIE_MSIX_SENT: Register = Register { name: "pcie_msix_sent", offset: 0x708, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "msix sent" };
+    /// a request for a vector that is pending already
+    pub const PCIE_MSIX_MERGED: Register = Register { name: "pcie_msix_merged", offset: 0x70c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
+    /// function-level resets done
+    pub const PCIE_RESETS: Register = Register { name: "pcie_resets", offset: 0x710, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "function-level resets done" };
 }
 
 /// Management port.

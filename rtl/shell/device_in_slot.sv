@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The PCIe plane between a slot and the planes of the device.
+//
+// BAR 0 is 2 MiB: below 1 MiB the registers of the device, as on its local bus; at 1 MiB the MSI-X table (pcie_msix), a page behind it a register
+// that asks for an interrupt. BAR 4 is the first memory of the device. Host memory is a memory of the fabric, whose IO virtual addresses have bit
+// 63 set there. It lives from power-on; before the fabric does (`open`), BAR 4 is answered with CA.
+//
+// Latency: that of pcie_plane, 2 cycles more to the registers.
+module device_in_slot
+  import memory_pkg::*;
+  import pcie_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned ID_W = 4,            // of a master of the fabric
+    parameter int unsigned HOST_ID_W = 8,       // of a memory of the fabric
+    parameter memory_range_t MEMORY = '0,       // behind BAR 4
+    parameter int unsigned TAGS = 64,
+    parameter int unsigned VECTORS = 32,
+    parameter int unsigned TIMEOUT = 250_000    // cycles until a read of host memory is given up
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         open,        // the fabric is there; it stays
+    slot_if.device       slot,
+    axil_if.master       registers,   // 20 bits of address
+    axi_if.master        memory,      // a master of the fabric
+    axi_if.slave         host,        // host memory
+    output pcie_events_t events,
+    output logic         idle
+);
+  localparam int unsigned CONTROL_W = 20;
+  localparam int unsigned BAR0_W = CONTROL_W + 1;
+  localparam int unsigned PATIENCE = 4096;   // more than the register bus itself has
+
+  function automatic bar_map_t bars();
+    bar_map_t map;
+    map    = '0;
+    map[0] = '{base: '0, size: addr_t'(1) << BAR0_W};
+    map[4] = MEMORY;
+    return map;
+  endfunction
+
+  // ---- the plane ----
+  stream_if #(.T(tlp_header_t)) rx_header ();
+  axis_if #(.DATA_W(DATA_W)) rx_data ();
+  stream_if #(.T(tlp_header_t)) tx_header ();
+  axis_if #(.DATA_W(DATA_W)) tx_data ();
+  assign rx_header.valid      = slot.rx_header_valid;
+  assign rx_header.data       = slot.rx_header;
+  assign slot.rx_header_ready = rx_header.ready;
+  assign rx_data.tdata        = slot.rx_tdata;
+  assign rx_data.tkeep        = slot.rx_tkeep;
+  assign rx_data.tlast        = slot.rx_tlast;
+  assign rx_data.tuser        = slot.rx_tuser;
+  assign rx_data.tvalid       = slot.rx_tvalid;
+  assign slot.rx_tready       = rx_data.tready;
+  assign slot.tx_header_valid = tx_header.valid;
+  assign slot.tx_header       = tx_header.data;
+  assign tx_header.ready      = slot.tx_header_ready;
+  assign slot.tx_tdata        = tx_data.tdata;
+  assign slot.tx_tkeep        = tx_data.tkeep;
+  assign slot.tx_tlast        = tx_data.tlast;
+  assign slot.tx_tvalid       = tx_data.tvalid;
+  assign tx_data.tready       = slot.tx_tready;
+
+  axil_if #(.ADDR_W(BAR0_W)) bar0 ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(HOST_ID_W)) bar4 ();
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(HOST_ID_W)) in_host ();
+  axil_if #(.ADDR_W(12)) msix ();
+  stream_if #(.T(logic [$clog2(VECTORS)-1:0])) interrupt ();
+  pcie_fault_t fault;
+  logic plane_idle;
+
+  pcie_plane #(
+      .DATA_W(DATA_W), .AXIL_ADDR_W(BAR0_W), .ID_W(HOST_ID_W), .BAR_MAP(bars()), .TAGS(TAGS), .VECTORS(VECTORS), .TIMEOUT(TIMEOUT)
+  ) plane (
+      .clk, .rst, .settings(slot.settings), .credits(slot.credits), .flr_request(slot.flr_request), .flr_done(slot.flr_done),
+      .rx_header, .rx_data, .tx_header, .tx_data, .registers(bar0), .memory(bar4), .host(in_host), .msix_registers(msix), .interrupt,
+      .events, .fault, .idle(plane_idle)
+  );
+
+  // ---- BAR 0 ----
+  axil_if #(.ADDR_W(CONTROL_W)) half[2] ();
+  axil_if #(.ADDR_W(12)) page[2] ();
+  logic half_idle, page_idle, request_idle;
+  axil_demux #(
+      .N(2), .IN_ADDR_W(BAR0_W), .PAGE_W(CONTROL_W), .PAGES({1'b1, 1'b0}), .TIMEOUT(PATIENCE)
+  ) halves (.clk, .rst, .in(bar0), .out(half), .idle(half_idle));
+  axil_wires control (.in(half[0]), .out(registers));
+  axil_demux #(
+      .N(2), .IN_ADDR_W(CONTROL_W), .PAGE_W(12), .PAGES({8'd1, 8'd0})
+  ) pages (.clk, .rst, .in(half[1]), .out(page), .idle(page_idle));
+  axil_wires table_ (.in(page[0]), .out(msix));
+  interrupt_by_register #(.VECTORS(VECTORS)) by_register (.clk, .rst, .bus(page[1]), .request(interrupt), .idle(request_idle));
+
+  // ---- BAR 4: an address that is nobody's until the fabric is there ----
+  localparam memory_range_t ALL = '{base: '0, size: addr_t'(1) << (ADDR_W - 1)};
+  axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) asked (), way[1] ();
+  logic open_q;
+  always_ff @(posedge clk) begin
+    if (rst) open_q <= 1'b0;
+    else if (!asked.awvalid && !asked.arvalid) open_q <= open;   // not while an address is offered
+  end
+  assign asked.awaddr  = {!open_q, bar4.awaddr[ADDR_W-2:0]};
+  assign asked.awid    = bar4.awid[ID_W-1:0];
+  assign asked.awlen   = bar4.awlen;
+  assign asked.awvalid = bar4.awvalid;
+  assign bar4.awready  = asked.awready;
+  assign asked.wdata   = bar4.wdata;
+  assign asked.wstrb   = bar4.wstrb;
+  assign asked.wlast   = bar4.wlast;
+  assign asked.wvalid  = bar4.wvalid;
+  assign bar4.wready   = asked.wready;
+  assign bar4.bid      = HOST_ID_W'(asked.bid);
+  assign bar4.bresp    = asked.bresp;
+  assign bar4.bvalid   = asked.bvalid;
+  assign asked.bready  = bar4.bready;
+  assign asked.araddr  = {!open_q, bar4.araddr[ADDR_W-2:0]};
+  assign asked.arid    = bar4.arid[ID_W-1:0];
+  assign asked.arlen   = bar4.arlen;
+  assign asked.arvalid = bar4.arvalid;
+  assign bar4.arready  = asked.arready;
+  assign bar4.rdata    = asked.rdata;
+  assign bar4.rid      = HOST_ID_W'(asked.rid);
+  assign bar4.rresp    = asked.rresp;
+  assign bar4.rlast    = asked.rlast;
+  assign bar4.rvalid   = asked.rvalid;
+  assign asked.rready  = bar4.rready;
+  axi_demux #(.M(1), .MAP(ALL), .DATA_W(DATA_W), .ID_W(ID_W)) gate (.clk, .rst, .in(asked), .out(way));
+  axi_wires to_fabric (.in(way[0]), .out(memory));
+
+  // ---- host memory: bit 63 says only that it is the host's ----
+  assign in_host.awaddr  = {1'b0, host.awaddr[ADDR_W-2:0]};
+  assign in_host.awid    = host.awid;
+  assign in_host.awlen   = host.awlen;
+  assign in_host.awvalid = host.awvalid;
+  assign host.awready    = in_host.awready;
+  assign in_host.wdata   = host.wdata;
+  assign in_host.wstrb   = host.wstrb;
+  assign in_host.wlast   = host.wlast;
+  assign in_host.wvalid  = host.wvalid;
+  assign host.wready     = in_host.wready;
+  assign host.bid        = in_host.bid;
+  assign host.bresp      = in_host.bresp;
+  assign host.bvalid     = in_host.bvalid;
+  assign in_host.bready  = host.bready;
+  assign in_host.araddr  = {1'b0, host.araddr[ADDR_W-2:0]};
+  assign in_host.arid    = host.arid;
+  assign in_host.arlen   = host.arlen;
+  assign in_host.arvalid = host.arvalid;
+  assign host.arready    = in_host.arready;
+  assign host.rdata      = in_host.rdata;
+  assign host.rid        = in_host.rid;
+  assign host.rresp      = in_host.rresp;
+  assign host.rlast      = in_host.rlast;
+  assign host.rvalid     = in_host.rvalid;
+  assign in_host.rready  = host.rready;
+
+  assign idle = plane_idle && half_idle && page_idle && request_idle && !bar4.awvalid && !bar4.arvalid;
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, fault, bar4.awaddr[ADDR_W-1], bar4.araddr[ADDR_W-1], host.awaddr[ADDR_W-1], host.araddr[ADDR_W-1], bar4.awid, bar4.arid};
+endmodule
