@@ -73,16 +73,17 @@ def test_commands_of(wire: Wire, as_root: list[str] | None, page: Path) -> None:
     for prompt, command in commands(page):
         if prompt == "#" and as_root is None:
             continue
-        child = subprocess.Popen(
-            [*(as_root or [] if prompt == "#" else []), "bash", "-c", command],
-            cwd=wire.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        said = wire.folder / "said.txt"  # not a pipe, which a command could fill
+        with said.open("w") as output:
+            child = subprocess.Popen(
+                [*(as_root or [] if prompt == "#" else []), "bash", "-c", command],
+                cwd=wire.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         runs_on = next((seconds for known, seconds in RUNS_ON.items() if command.startswith(known)), None)
         end = time.monotonic() + (runs_on or ENDS_WITHIN)
         while child.poll() is None and time.monotonic() < end:
@@ -91,7 +92,7 @@ def test_commands_of(wire: Wire, as_root: list[str] | None, page: Path) -> None:
             wire.children.append(child)
             assert runs_on, f"{page.name}: `{command}` did not end within {ENDS_WITHIN} s"
         else:
-            assert child.returncode == 0, f"{page.name}: `{command}` returned {child.returncode}:\n{child.communicate()[0]}"
+            assert child.returncode == 0, f"{page.name}: `{command}` returned {child.returncode}:\n{said.read_text()}"
 
 
 def test_the_threat_model_names_tests_that_are_there() -> None:
