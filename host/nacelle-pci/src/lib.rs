@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! See docs/reference/slot.md.
+//! See docs/reference/vfio-user.md.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -8,7 +8,7 @@
 //! - [`dma`] is the memory of the client, as the function reaches it; [`pages`] are memory that is shared.
 //! - [`protocol`] and [`channel`] are vfio-user's messages and how they come and go, for both sides.
 //!
-//! See docs/reference/slot.md.
+//! See docs/reference/vfio-user.md.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
