@@ -212,6 +212,12 @@ package pcie_pkg;
     logic [3:0]  last_be;
   } write_tlp_t;
 
+  // AR of a burst, without its ID.
+  typedef struct packed {
+    addr_t      addr;
+    logic [7:0] len;           // beats - 1
+  } read_burst_t;
+
   // A part of a read burst, for one TLP.
   typedef struct packed {
     logic        ends;         // the burst

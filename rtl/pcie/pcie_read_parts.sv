@@ -14,7 +14,8 @@ module pcie_read_parts
     input  logic            clk,
     input  logic            rst,
     input  logic [2:0]      mrrs,                 // as pcie_config_t
-    axi_if.slave            in,                   // AR; its other channels are unused
+    stream_if.sink          burst,                // read_burst_t
+    input  logic [ID_W-1:0] burst_id,             // with it
     stream_if.source        part,                 // read_part_t
     output logic [ID_W-1:0] part_id               // with it
 );
@@ -22,6 +23,9 @@ module pcie_read_parts
   localparam int unsigned LANE_W = $clog2(DWORDS);
   localparam int unsigned LEFT_W = 9 + LANE_W;
   typedef logic [LEFT_W-1:0] left_t;              // dwords of a burst: up to 256 beats
+
+  read_burst_t asked;
+  assign asked = burst.data;
 
   logic       valid_q;
   addr_t      addr_q;
@@ -35,33 +39,21 @@ module pcie_read_parts
 
   assign part.valid = valid_q;
   assign part.data  = '{ends: last, addr: addr_q, dwords: last ? tlp_dwords_t'(left_q) : room_dwords};
-  assign in.arready = !valid_q || (step && last);
+  assign burst.ready = !valid_q || (step && last);
 
   always_ff @(posedge clk) begin
-    if (in.arready) begin
-      addr_q  <= {in.araddr[ADDR_W-1:2], 2'b00};
-      left_q  <= ((left_t'(in.arlen) + 1'b1) << LANE_W) - left_t'(in.araddr[2+:LANE_W]);
-      part_id <= in.arid;
+    if (burst.ready) begin
+      addr_q  <= {asked.addr[ADDR_W-1:2], 2'b00};
+      left_q  <= ((left_t'(asked.len) + 1'b1) << LANE_W) - left_t'(asked.addr[2+:LANE_W]);
+      part_id <= burst_id;
     end else if (step) begin
       addr_q <= addr_q + addr_t'(room);
       left_q <= left_q - left_t'(room_dwords);
     end
     if (rst) valid_q <= 1'b0;
-    else if (in.arready) valid_q <= in.arvalid;
+    else if (burst.ready) valid_q <= burst.valid;
   end
 
-  // The other channels are not used here.
-  assign in.awready = 1'b0;
-  assign in.wready  = 1'b0;
-  assign in.bid     = '0;
-  assign in.bresp   = '0;
-  assign in.bvalid  = 1'b0;
-  assign in.rdata   = '0;
-  assign in.rid     = '0;
-  assign in.rresp   = '0;
-  assign in.rlast   = 1'b0;
-  assign in.rvalid  = 1'b0;
-
   logic unused_ok;
-  assign unused_ok = &{1'b0, in.araddr[1:0], in.awaddr, in.awid, in.awlen, in.awvalid, in.wdata, in.wstrb, in.wlast, in.wvalid, in.bready, in.rready};
+  assign unused_ok = &{1'b0, asked.addr[1:0]};
 endmodule

@@ -51,7 +51,6 @@ module pcie_requester
   end
 
   wire off = !settings.bus_master || reset;
-  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) asking ();    // AR
   axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) giving ();    // R
   axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) writer ();
   logic sent, dropped, writes_idle;
@@ -69,6 +68,7 @@ module pcie_requester
     beats_t          beats;                        // of the buffer
   } placed_t;
 
+  stream_if #(.T(read_burst_t)) burst ();
   stream_if #(.T(read_part_t)) cut ();
   stream_if #(.T(placed_t)) placed ();
   stream_if #(.T(placed_t)) part ();
@@ -82,7 +82,7 @@ module pcie_requester
   assign beats = part.data.beats;
 
   pcie_read_parts #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) parts (
-      .clk, .rst, .mrrs(settings.mrrs), .in(asking), .part(cut), .part_id(cut_id)
+      .clk, .rst, .mrrs(settings.mrrs), .burst, .burst_id(host.arid), .part(cut), .part_id(cut_id)
   );
   assign next         = cut.data;
   assign placed.valid = cut.valid;
@@ -147,11 +147,9 @@ module pcie_requester
   end
 
   // ---- one port ----
-  assign asking.araddr  = host.araddr;
-  assign asking.arid    = host.arid;
-  assign asking.arlen   = host.arlen;
-  assign asking.arvalid = host.arvalid;
-  assign host.arready   = asking.arready;
+  assign burst.valid    = host.arvalid;
+  assign burst.data     = '{addr: host.araddr, len: host.arlen};
+  assign host.arready   = burst.ready;
   assign host.rdata     = giving.rdata;
   assign host.rid       = giving.rid;
   assign host.rresp     = giving.rresp;
@@ -173,16 +171,6 @@ module pcie_requester
   assign host.bvalid    = writer.bvalid;
   assign writer.bready  = host.bready;
 
-  assign asking.awaddr = '0;
-  assign asking.awid = '0;
-  assign asking.awlen = '0;
-  assign asking.awvalid = '0;
-  assign asking.wdata = '0;
-  assign asking.wstrb = '0;
-  assign asking.wlast = '0;
-  assign asking.wvalid = '0;
-  assign asking.bready = '0;
-  assign asking.rready = '0;
   assign giving.awaddr = '0;
   assign giving.awid = '0;
   assign giving.awlen = '0;
