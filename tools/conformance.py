@@ -103,15 +103,16 @@ def confirm(device: str, verdicts: list[dict[str, Any]]) -> None:
             verdict |= next(one for one in tried(device, [rule]) if one["rule"] == rule)
 
 
-def record(device: str, share: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """What a device answers to the cases of a share. If the suite ends early, it goes on once, with another device."""
-    begin, end = (arguments.cases * edge // SHARES for edge in (share, share + 1))
+def record(device: str, share: int, seed: int, first: int, end: int) -> list[dict[str, Any]]:
+    """What a device answers to a share of the cases from `first` to before `end`. If the suite ends early, it goes on once, with
+    another device."""
+    begin, end = (first + (end - first) * edge // SHARES for edge in (share, share + 1))
     cases: list[dict[str, Any]] = []
     for _ in range(2):
-        first, count = begin + len(cases), end - begin - len(cases)
+        start, count = begin + len(cases), end - begin - len(cases)
         with running(device) as wire:
             file = wire / "record.jsonl"
-            options = (f"--record={file}", f"--cases={count}", f"--first={arguments.first + first}", f"--seed={arguments.seed}")
+            options = (f"--record={file}", f"--cases={count}", f"--first={start}", f"--seed={seed}")
             result = suite(wire, *options, seconds=60 + CASE_S * count)
             cases += [json.loads(line) for line in file.read_text().splitlines()]
         if result.returncode == 0:
@@ -133,17 +134,27 @@ def difference(one: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def compare(devices: list[str], arguments: argparse.Namespace) -> list[str]:
-    """Every difference between two devices, with the seed and the number of its case."""
-    one, other = ({case["case"]: case for case in cases} for cases in at_once(lambda *job: record(*job, arguments), devices))
+    """Every difference between two devices, with the seed and the number of its case. A case that differs is tried once more,
+    alone, for the reason of `confirm`; what was seen the first time is printed in any case."""
+    first, end = arguments.first, arguments.first + arguments.cases
     found = []
-    for number in range(arguments.first, arguments.first + arguments.cases):
+    for number, text in differences(devices, arguments.seed, first, end).items():
+        print(f"  seed {arguments.seed} case {number} is tried again: {text}")
+        found += [f"{number}: {text}" for text in differences(devices, arguments.seed, number, number + 1).values()]
+    for text in found:
+        print(f"  seed {arguments.seed} case {text}")
+    return found
+
+
+def differences(devices: list[str], seed: int, first: int, end: int) -> dict[int, str]:
+    """The cases from `first` to before `end` that two devices answer in different ways: number -> what differs."""
+    one, other = ({case["case"]: case for case in cases} for cases in at_once(lambda *job: record(*job, seed, first, end), devices))
+    found = {}
+    for number in range(first, end):
         a, b = one.get(number), other.get(number)
-        if a is None or b is None:
-            found.append(f"seed {arguments.seed}: a device did not answer case {number}")
-            continue
-        if text := difference(a, b):
-            text = text.replace("{one}", devices[0]).replace("{other}", devices[1])
-            found.append(f"seed {arguments.seed} case {number}: {text}")
+        text = difference(a, b) if a and b else "a device did not answer"
+        if text:
+            found[number] = text.replace("{one}", devices[0]).replace("{other}", devices[1])
     return found
 
 
@@ -172,8 +183,6 @@ def main() -> None:
         found = compare(devices, arguments)
         broken += len(found)
         print(f"{devices[0]} and {devices[1]}: {len(found)} of {arguments.cases} cases are answered in different ways")
-        for text in found:
-            print(f"  {text}")
         outcome = {"rule": DIFFERENTIAL, "outcome": "fail" if found else "ok", "detail": f"{len(found)} cases"}
         for device in devices:
             results.setdefault(device, {})[DIFFERENTIAL] = outcome

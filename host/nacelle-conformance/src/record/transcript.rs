@@ -327,7 +327,8 @@ pub(super) fn cm_in_words(packet: &Packet) -> Option<String> {
             rep.responder_resources.min(RESOURCES),
             rep.initiator_depth.min(RESOURCES),
             rep.rnr_retry_count(),
-            Agreement::find(&rep.private_data).map(|agreed| agreed.extensions)
+            // Windows are a program's, so a device in RTL has none.
+            Agreement::find(&rep.private_data).map(|agreed| agreed.extensions.without(Extensions::WINDOWS))
         ),
         Ok((_, Message::Rej(rej))) => format!(
             "REJ {} of message {}, information {:?}",
