@@ -139,7 +139,13 @@ impl Pair {
         if done.status != WcStatus::Success {
             // A flushed one says too little: the end of the connection says why.
             let flushed = done.status == WcStatus::WrFlushErr;
-            assert!(flushed || watch.cause.is_some(), "connection {} failed without a cause: {done:?}", watch.serial);
+            assert!(
+                flushed || watch.cause.is_some(),
+                "at {:?} connection {} of nodes {:?} failed without a cause: {done:?}",
+                around.world.now,
+                watch.serial,
+                watch.nodes
+            );
             return here.failed(around, done);
         }
         around.report.operations += 1;

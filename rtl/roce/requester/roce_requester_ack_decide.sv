@@ -153,6 +153,8 @@ module roce_requester_ack_decide
       peers.rnr_set = 1'b1;
       if (!was.rnr_wait || matched.moves) begin
         peers_events.rnr_nak_retry_err = 1'b1;
+        // The peer answers, so what was lost before was not lost in a row: it may have no receive for long.
+        peers.retries                  = RETRIES_CLEAR;
         peers.rnr_retries              = matched.moves ? RETRIES_ONE : RETRIES_COUNT;
         if (matched.moves ? matched.no_rnr_retry : matched.last_rnr_retry) begin
           peers.fail                           = 1'b1;

@@ -365,6 +365,24 @@ async def progress_restores_the_retries(dut) -> None:
 
 
 @cocotb.test()
+async def rnr_naks_restore_the_retries(dut) -> None:
+    """A peer without a receive answers for as long as it has none; in that time more packets are lost than there are retries."""
+    bench = Bench(dut)
+    await bench.start()
+    peer = await bench.setup(10, timeout=4, retry=1, rnr=7, mute=True)
+    bench.post(10, SEND, 100)
+    for attempt in range(3):
+        while len(peer.seen) < 2 * attempt + 2:  # the second one after a timeout
+            await wait_cycles(dut, 1)
+        assert bench.events["local_ack_timeout_err"] == attempt + 1
+        peer.answer(RNR | 1, 0)
+    while len(peer.seen) < 7:
+        await wait_cycles(dut, 1)
+    peer.answer(ACK, 0)
+    await bench.complete(1)
+
+
+@cocotb.test()
 async def time_may_jump(dut) -> None:
     bench = Bench(dut)
     await bench.start()

@@ -79,6 +79,21 @@ fn rnr_retries() {
     }
 }
 
+/// A peer without a receive answers for as long as it has none; in that time more packets are lost than there are retries.
+#[test]
+fn rnr_naks_restore_the_retries() {
+    let mut raw = Raw::active(ConnectOptions { rnr_retry: 7, retry_count: 1, ack_timeout: 10 * MS, ..options() });
+    raw.ep.transport.post_send(raw.conn, SendWr::send(1, vec![1])).unwrap();
+    assert_eq!(raw.drain().len(), 1);
+    for _ in 0..3 {
+        assert_eq!(raw.wait(20 * MS).len(), 1, "after a timeout");
+        raw.answer(TO_PEER, Syndrome::RnrNak(RnrTimer::new(1))).unwrap();
+        assert_eq!(raw.wait(MS).len(), 1, "after the time of the RNR NAK");
+        assert_eq!(raw.ep.transport.poll_event(), None);
+    }
+    assert_eq!(raw.ep.counters().local_ack_timeout_err, 3);
+}
+
 /// A longer message than 2^31 bytes is none, though there is memory for it.
 #[test]
 fn the_longest_message() {

@@ -74,6 +74,8 @@ impl Requester {
                         return Err(self.fail(self.index_of(seq), WcStatus::RnrRetryExceeded, env));
                     }
                     self.rnr_retries_used = self.rnr_retries_used.saturating_add(1);
+                    // The peer answers, so what was lost before was not lost in a row: it may have no receive for long.
+                    self.retries_used = 0;
                     self.go_back(reached);
                     self.rnr_until = Some(now + Duration::from_micros(timer.micros().into()));
                 }
