@@ -4,7 +4,7 @@
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
   management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, histograms_regs_pkg.sv,
-  images_regs_pkg.sv, sensors_regs_pkg.sv, socket_regs_pkg.sv
+  images_regs_pkg.sv, sensors_regs_pkg.sv, copy_regs_pkg.sv, socket_regs_pkg.sv
                                               addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
@@ -67,6 +67,7 @@ MANAGEMENT = RTL / "roce" / "clients" / "management.rdl"
 ADMISSION = RTL / "roce" / "admission" / "admission.rdl"
 TELEMETRY = RTL / "telemetry"
 IMAGES = RTL / "compute" / "images" / "images.rdl"
+COPY = RTL / "copy" / "copy.rdl"
 SOCKET = RTL / "compute" / "socket" / "socket.rdl"
 KERNELS = RTL / "compute" / "kernels"
 RUST = ROOT / "host" / "nacelle-manage" / "src" / "map" / "blocks.rs"
@@ -189,9 +190,8 @@ def device_registers() -> Block:
 
 def bus(blocks: dict[str, Block]) -> list[MapEntry]:
     """Where each block is on the bus, as cci.rdl has it."""
-    top = compile_file(
-        HERE / "cci.rdl", "cci", include=[OUT, MANAGEMENT.parent, ADMISSION.parent, TELEMETRY, IMAGES.parent, SOCKET.parent]
-    )
+    folders = [OUT, TELEMETRY, *(path.parent for path in (MANAGEMENT, ADMISSION, IMAGES, COPY, SOCKET))]
+    top = compile_file(HERE / "cci.rdl", "cci", include=folders)
     found = []
     for child in top.children(unroll=False):
         count, stride = (child.array_dimensions[0], child.array_stride) if child.is_array else (1, 0)
@@ -215,10 +215,11 @@ def generate() -> list[Path]:
         "histograms": read_block(TELEMETRY / "histograms.rdl", "histograms_regs", "histograms"),
         "images": read_block(IMAGES, "images_regs", "images"),
         "sensors": read_block(TELEMETRY / "sensors.rdl", "sensors_regs", "sensors"),
+        "copy": read_block(COPY, "copy_regs", "copy"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "sensors", "socket"):
+    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "sensors", "copy", "socket"):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()
@@ -257,6 +258,7 @@ def up_to_date() -> bool:
         MANAGEMENT,
         ADMISSION,
         IMAGES,
+        COPY,
         SOCKET,
         *kernel_files(),
         *packages(),

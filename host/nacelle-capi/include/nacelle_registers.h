@@ -653,6 +653,42 @@
 #define NACELLE_SENSORS_NAME 0x100u /* r: Words 4 s to 4 s + 3: name of sensor s: 16 ASCII bytes, the first one lowest in the first word, zeros behind it. */
 #define NACELLE_SENSORS_NAME_WORDS 64u
 
+/* ---- Copy engine ---- */
+
+#define NACELLE_COPY_BASE 0x08000u
+#define NACELLE_COPY_BLOCK_TYPE 0x434f5059u /* COPY */
+#define NACELLE_COPY_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_COPY_TYPE 0x000u /* r: 0x434f5059, "COPY": the copy engine. */
+#define NACELLE_COPY_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_COPY_NEXT 0x008u /* r: Byte address of the next block. */
+#define NACELLE_COPY_CTRL 0x00cu /* rw: Begins and ends the queue. A queue that has stopped begins again by 0, then 1. */
+#define NACELLE_COPY_CTRL_ENABLE_SHIFT 0 /* 1: the queue runs, from the first place of both rings; 0: it takes no more descriptors, ends what it has, and PRODUCER is 0 again. */
+#define NACELLE_COPY_CTRL_ENABLE_MASK 0x00000001u
+#define NACELLE_COPY_STATE 0x010u /* r: What the queue does. */
+#define NACELLE_COPY_STATE_RUNNING_SHIFT 0 /* The queue has begun, and not all of it has ended: settings that are written are ignored. */
+#define NACELLE_COPY_STATE_RUNNING_MASK 0x00000001u
+#define NACELLE_COPY_STATE_STOPPED_SHIFT 8 /* Why the queue has stopped: 0 it has not, 1 a size that no ring has, 2 PRODUCER is further ahead than the ring is long, 3 descriptors could not be read, 4 a completion could not be written, 5 a bad descriptor, 6 the function was reset. */
+#define NACELLE_COPY_STATE_STOPPED_MASK 0x00000700u
+#define NACELLE_COPY_DESCRIPTORS_LO 0x014u /* rw: Device address of the ring of descriptors, lower half. It is a multiple of the bytes of the ring: lower bits are ignored. */
+#define NACELLE_COPY_DESCRIPTORS_HI 0x018u /* rw: Its upper half. Host memory is from 2^63 on. */
+#define NACELLE_COPY_COMPLETIONS_LO 0x01cu /* rw: Device address of the ring of completions, lower half; aligned likewise. */
+#define NACELLE_COPY_COMPLETIONS_HI 0x020u /* rw: Its upper half. */
+#define NACELLE_COPY_SIZES 0x024u /* rw: How long the rings are. Not while STATE.running. */
+#define NACELLE_COPY_SIZES_DESCRIPTORS_SHIFT 0 /* 2^n descriptors, n from 5 to 15. */
+#define NACELLE_COPY_SIZES_DESCRIPTORS_MASK 0x0000000fu
+#define NACELLE_COPY_SIZES_COMPLETIONS_SHIFT 8 /* 2^n completions, likewise. */
+#define NACELLE_COPY_SIZES_COMPLETIONS_MASK 0x00000f00u
+#define NACELLE_COPY_SIZES_VECTOR_SHIFT 16 /* Vector of MSI-X for descriptors with `interrupt`; one that there is not: none. */
+#define NACELLE_COPY_SIZES_VECTOR_MASK 0x007f0000u
+#define NACELLE_COPY_PRODUCER 0x028u /* rw: Descriptors that were ever put into the ring: the doorbell. */
+#define NACELLE_COPY_CONSUMER 0x02cu /* r: Descriptors that have left the ring: their places are free. */
+#define NACELLE_COPY_REPORTED 0x030u /* r: Completions that are being written, or were. */
+#define NACELLE_COPY_COPIES 0x034u /* r: Descriptors that have ended. */
+#define NACELLE_COPY_ERRORS 0x038u /* r: Those of them that ended with an error. */
+#define NACELLE_COPY_BYTES_LO 0x03cu /* r: Bytes that were given to memory, lower half. */
+#define NACELLE_COPY_BYTES_HI 0x040u /* r: Upper half. Read it before and after the lower one. */
+
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u

@@ -21,6 +21,7 @@ _PACKAGES = [
     "control/event_log_pkg.sv",
     "memory/memory_pkg.sv",
     "pcie/pcie_pkg.sv",
+    "copy/copy_pkg.sv",
     "memory/ecc_pkg.sv",
     "packet/packet_pkg.sv",
     "telemetry/trace_pkg.sv",
@@ -63,6 +64,7 @@ _REGISTER_PACKAGES = [
     "images_regs_pkg.sv",
     "histograms_regs_pkg.sv",
     "sensors_regs_pkg.sv",
+    "copy_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

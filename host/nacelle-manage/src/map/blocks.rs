@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1477,6 +1477,85 @@ pub mod sensors {
     pub const STATE: Register = Register { name: "STATE", offset: 0xc0, count: Some(16), mode: Mode::Read, mask: 0x3ffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATE_CAME, STATE_KNOWN, STATE_SIMULATED], doc: "What is to be thought of the value of sensor s." };
     /// Words 4 s to 4 s + 3: name of sensor s: 16 ASCII bytes, the first one lowest in the first word, zeros behind it.
     pub const NAME: Register = Register { name: "NAME", offset: 0x100, count: Some(64), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 4 s to 4 s + 3: name of sensor s: 16 ASCII bytes, the first one lowest in the first word, zeros behind it." };
+}
+
+/// Copy engine.
+pub mod copy {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x8000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "copy",
+        kind: *b"COPY",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CTRL,
+            STATE,
+            DESCRIPTORS_LO,
+            DESCRIPTORS_HI,
+            COMPLETIONS_LO,
+            COMPLETIONS_HI,
+            SIZES,
+            PRODUCER,
+            CONSUMER,
+            REPORTED,
+            COPIES,
+            ERRORS,
+            BYTES_LO,
+            BYTES_HI,
+        ],
+    };
+    /// 0x434f5059, "COPY": the copy engine.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x434f5059, \"COPY\": the copy engine." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
+    /// `CTRL.enable`: 1: the queue runs, from the first place of both rings; 0: it takes no more descriptors, ends what it has, and PRODUCER is 0 again.
+    pub const CTRL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "1: the queue runs, from the first place of both rings; 0: it takes no more descriptors, ends what it has, and PRODUCER is 0 again." };
+    /// Begins and ends the queue. A queue that has stopped begins again by 0, then 1.
+    pub const CTRL: Register = Register { name: "CTRL", offset: 0xc, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[CTRL_ENABLE], doc: "Begins and ends the queue. A queue that has stopped begins again by 0, then 1." };
+    /// `STATE.running`: The queue has begun, and not all of it has ended: settings that are written are ignored.
+    pub const STATE_RUNNING: Field = Field { name: "running", low: 0, width: 1, doc: "The queue has begun, and not all of it has ended: settings that are written are ignored." };
+    /// `STATE.stopped`: Why the queue has stopped: 0 it has not, 1 a size that no ring has, 2 PRODUCER is further ahead than the ring is long, 3 descriptors could not be read, 4 a completion could not be written, 5 a bad descriptor, 6 the function was reset.
+    pub const STATE_STOPPED: Field = Field { name: "stopped", low: 8, width: 3, doc: "Why the queue has stopped: 0 it has not, 1 a size that no ring has, 2 PRODUCER is further ahead than the ring is long, 3 descriptors could not be read, 4 a completion could not be written, 5 a bad descriptor, 6 the function was reset." };
+    /// What the queue does.
+    pub const STATE: Register = Register { name: "STATE", offset: 0x10, count: None, mode: Mode::Read, mask: 0x701, counter: false, reader: Who::Nobody, writer: Who::Authorised, fields: &[STATE_RUNNING, STATE_STOPPED], doc: "What the queue does." };
+    /// Device address of the ring of descriptors, lower half. It is a multiple of the bytes of the ring: lower bits are ignored.
+    pub const DESCRIPTORS_LO: Register = Register { name: "DESCRIPTORS_LO", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Device address of the ring of descriptors, lower half. It is a multiple of the bytes of the ring: lower bits are ignored." };
+    /// Its upper half. Host memory is from 2^63 on.
+    pub const DESCRIPTORS_HI: Register = Register { name: "DESCRIPTORS_HI", offset: 0x18, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Its upper half. Host memory is from 2^63 on." };
+    /// Device address of the ring of completions, lower half; aligned likewise.
+    pub const COMPLETIONS_LO: Register = Register { name: "COMPLETIONS_LO", offset: 0x1c, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Device address of the ring of completions, lower half; aligned likewise." };
+    /// Its upper half.
+    pub const COMPLETIONS_HI: Register = Register { name: "COMPLETIONS_HI", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Its upper half." };
+    /// `SIZES.descriptors`: 2^n descriptors, n from 5 to 15.
+    pub const SIZES_DESCRIPTORS: Field = Field { name: "descriptors", low: 0, width: 4, doc: "2^n descriptors, n from 5 to 15." };
+    /// `SIZES.completions`: 2^n completions, likewise.
+    pub const SIZES_COMPLETIONS: Field = Field { name: "completions", low: 8, width: 4, doc: "2^n completions, likewise." };
+    /// `SIZES.vector`: Vector of MSI-X for descriptors with `interrupt`; one that there is not: none.
+    pub const SIZES_VECTOR: Field = Field { name: "vector", low: 16, width: 7, doc: "Vector of MSI-X for descriptors with `interrupt`; one that there is not: none." };
+    /// How long the rings are. Not while STATE.running.
+    pub const SIZES: Register = Register { name: "SIZES", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0x7f0f0f, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[SIZES_DESCRIPTORS, SIZES_COMPLETIONS, SIZES_VECTOR], doc: "How long the rings are. Not while STATE.running." };
+    /// Descriptors that were ever put into the ring: the doorbell.
+    pub const PRODUCER: Register = Register { name: "PRODUCER", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Nobody, writer: Who::Nobody, fields: &[], doc: "Descriptors that were ever put into the ring: the doorbell." };
+    /// Descriptors that have left the ring: their places are free.
+    pub const CONSUMER: Register = Register { name: "CONSUMER", offset: 0x2c, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Nobody, writer: Who::Authorised, fields: &[], doc: "Descriptors that have left the ring: their places are free." };
+    /// Completions that are being written, or were.
+    pub const REPORTED: Register = Register { name: "REPORTED", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Nobody, writer: Who::Authorised, fields: &[], doc: "Completions that are being written, or were." };
+    /// Descriptors that have ended.
+    pub const COPIES: Register = Register { name: "COPIES", offset: 0x34, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Descriptors that have ended." };
+    /// Those of them that ended with an error.
+    pub const ERRORS: Register = Register { name: "ERRORS", offset: 0x38, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Those of them that ended with an error." };
+    /// Bytes that were given to memory, lower half.
+    pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x3c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Bytes that were given to memory, lower half." };
+    /// Upper half. Read it before and after the lower one.
+    pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x40, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Upper half. Read it before and after the lower one." };
 }
 
 /// Socket.
