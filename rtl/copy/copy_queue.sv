@@ -49,7 +49,7 @@ module copy_queue
   endfunction
 
   function automatic logic fits(logic [3:0] log);
-    return 32'(log) >= RING_LOG_MIN && 32'(log) <= RING_LOG_MAX;
+    return 32'(log) >= RING_LOG_MIN;   // and 4 bits have no more than RING_LOG_MAX
   endfunction
 
   // ---- begin and end ----

@@ -183,7 +183,7 @@ async def a_bad_copy_ends_in_its_turn_and_nothing_follows(dut) -> None:
 
 
 @cocotb.test()
-async def abort_ends_it_soon(dut) -> None:
+async def giving_up_ends_it_soon(dut) -> None:
     """A copy of 4 GiB less one; what comes next has nothing of it."""
     bench = Bench(dut, latency=20)
     await start(dut)
