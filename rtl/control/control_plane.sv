@@ -3,7 +3,7 @@
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
 // port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
 // the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for the sensors of the board
-// (board_sensors) if it has some, one for each socket. Several
+// (board_sensors) if it has some, one for the copy engine (copy_engine) if there is one, one for each socket. Several
 // masters share it. An access takes about 9 cycles; to a counter up to one round of its walker more. An access that no register
 // has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
@@ -37,6 +37,7 @@ module control_plane
     parameter logic [MAX_SENSORS-1:0][127:0] SENSOR_NAMES = '0,
     parameter logic [MAX_SENSORS-1:0][7:0] SENSOR_KINDS = '0,
     parameter bit              PCIE = 1'b0,           // events of a slot are counted
+    parameter bit              COPY = 1'b0,           // there is a copy engine
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -53,6 +54,7 @@ module control_plane
     axil_if.master          trace,                // 12 bits of address
     axil_if.master          images,               // 12 bits of address
     axil_if.master          histograms,           // 12 bits of address
+    axil_if.master          copy,                 // 12 bits of address
     stream_if.sink          sensor_reading,       // sensor_reading_t: of the board
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
@@ -93,14 +95,15 @@ module control_plane
     output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0);
+  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0) + 32'(COPY);
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam int unsigned EVENT_LOG = SOCKETS + 3;
   localparam int unsigned TRACE_SLAVE = SOCKETS + 4;
   localparam int unsigned HISTOGRAMS_SLAVE = SOCKETS + 5;
-  localparam int unsigned SENSORS_SLAVE = SLAVES - 1;        // these two if there are some
-  localparam int unsigned IMAGES_SLAVE = SLAVES - 1 - 32'(SENSORS != 0);
+  localparam int unsigned COPY_SLAVE = SLAVES - 1;           // these if there are some
+  localparam int unsigned SENSORS_SLAVE = SLAVES - 1 - 32'(COPY);
+  localparam int unsigned IMAGES_SLAVE = SENSORS_SLAVE - 32'(SENSORS != 0);
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
   // Until they are set: a quarter of the connections for one peer, half of them half open.
@@ -122,6 +125,7 @@ module control_plane
     p[HISTOGRAMS_SLAVE] = HISTOGRAMS_PAGE;
     if (STORE) p[IMAGES_SLAVE] = IMAGES_PAGE;
     if (SENSORS != 0) p[SENSORS_SLAVE] = SENSORS_PAGE;
+    if (COPY) p[COPY_SLAVE] = COPY_PAGE;
     return p;
   endfunction
 
@@ -160,13 +164,28 @@ module control_plane
     wire unused = &{1'b0, images.awready, images.wready, images.bvalid, images.bresp, images.arready, images.rvalid, images.rdata, images.rresp};
   end
 
+  if (COPY) begin : g_copy
+    axil_wires to_copy (.in(slave[COPY_SLAVE]), .out(copy));
+  end else begin : g_no_copy
+    assign copy.awaddr  = '0;
+    assign copy.awvalid = 1'b0;
+    assign copy.wdata   = '0;
+    assign copy.wstrb   = '0;
+    assign copy.wvalid  = 1'b0;
+    assign copy.bready  = 1'b1;
+    assign copy.araddr  = '0;
+    assign copy.arvalid = 1'b0;
+    assign copy.rready  = 1'b1;
+    wire unused = &{1'b0, copy.awready, copy.wready, copy.bvalid, copy.bresp, copy.arready, copy.rvalid, copy.rdata, copy.rresp};
+  end
+
   if (SENSORS != 0) begin : g_sensors
     board_sensors #(
         .SENSORS (SENSORS),
         .NAMES   (SENSOR_NAMES),
         .KINDS   (SENSOR_KINDS),
         .CLOCK_HZ(CLOCK_HZ),
-        .NEXT    ({12'd0, SOCKET_PAGE, 12'd0})
+        .NEXT    ({12'd0, COPY ? COPY_PAGE : SOCKET_PAGE, 12'd0})
     ) sensors (.clk, .rst, .now, .reading(sensor_reading), .bus(slave[SENSORS_SLAVE]));
   end else begin : g_no_sensors
     assign sensor_reading.ready = 1'b1;

@@ -39,12 +39,12 @@ module copy_queue
   localparam int unsigned BATCH_W = $clog2(BATCH);
   typedef logic [BATCH_W:0] batch_t;
 
-  // An entry of a ring of 2^log entries of 2^SIZE_W bytes: the ring is as aligned as it is long.
-  function automatic addr_t entry_at(addr_t ring, logic [3:0] log, index_t index, int unsigned size_w);
+  // An entry of a ring of 2^log entries of 2^bytes_log bytes: the ring is as aligned as it is long.
+  function automatic addr_t entry_at(addr_t ring, logic [3:0] log, index_t index, int unsigned bytes_log);
     addr_t at;
     at = ring;
-    for (int unsigned i = 0; i < RING_LOG_MAX; i++) if (i < 32'(log)) at[size_w+i] = index[i];
-    for (int unsigned i = 0; i < size_w; i++) at[i] = 1'b0;
+    for (int unsigned i = 0; i < RING_LOG_MAX; i++) if (i < 32'(log)) at[bytes_log+i] = index[i];
+    for (int unsigned i = 0; i < bytes_log; i++) at[i] = 1'b0;
     return at;
   endfunction
 

@@ -3,7 +3,7 @@
 // The PCIe plane between a slot and the planes of the device.
 //
 // BAR 0 is 2 MiB: below 1 MiB the registers of the device, as on its local bus; at 1 MiB the MSI-X table (pcie_msix), a page behind it a register
-// that asks for an interrupt. BAR 4 is the first memory of the device. Host memory is a memory of the fabric, whose IO virtual addresses have bit
+// that asks for an interrupt, as units of the device do by `interrupt`. BAR 4 is the first memory of the device. Host memory is a memory of the fabric, whose IO virtual addresses have bit
 // 63 set there. It lives from power-on; before the fabric does (`open`), BAR 4 is answered with CA.
 //
 // Latency: that of pcie_plane, 2 cycles more to the registers.
@@ -26,6 +26,7 @@ module device_in_slot
     axil_if.master       registers,   // 20 bits of address
     axi_if.master        memory,      // a master of the fabric
     axi_if.slave         host,        // host memory
+    stream_if.sink       interrupt,   // logic [$clog2(VECTORS)-1:0]
     output pcie_events_t events,
     output logic         idle
 );
@@ -68,7 +69,7 @@ module device_in_slot
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(HOST_ID_W)) bar4 ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(HOST_ID_W)) in_host ();
   axil_if #(.ADDR_W(12)) msix ();
-  stream_if #(.T(logic [$clog2(VECTORS)-1:0])) interrupt ();
+  stream_if #(.T(logic [$clog2(VECTORS)-1:0])) by_host (), any ();
   pcie_fault_t fault;
   logic plane_idle;
 
@@ -76,7 +77,7 @@ module device_in_slot
       .DATA_W(DATA_W), .AXIL_ADDR_W(BAR0_W), .ID_W(HOST_ID_W), .BAR_MAP(bars()), .TAGS(TAGS), .VECTORS(VECTORS), .TIMEOUT(TIMEOUT)
   ) plane (
       .clk, .rst, .settings(slot.settings), .credits(slot.credits), .flr_request(slot.flr_request), .flr_done(slot.flr_done),
-      .rx_header, .rx_data, .tx_header, .tx_data, .registers(bar0), .memory(bar4), .host(in_host), .msix_registers(msix), .interrupt,
+      .rx_header, .rx_data, .tx_header, .tx_data, .registers(bar0), .memory(bar4), .host(in_host), .msix_registers(msix), .interrupt(any),
       .events, .fault, .idle(plane_idle)
   );
 
@@ -92,7 +93,11 @@ module device_in_slot
       .N(2), .IN_ADDR_W(CONTROL_W), .PAGE_W(12), .PAGES({8'd1, 8'd0})
   ) pages (.clk, .rst, .in(half[1]), .out(page), .idle(page_idle));
   axil_wires table_ (.in(page[0]), .out(msix));
-  interrupt_by_register #(.VECTORS(VECTORS)) by_register (.clk, .rst, .bus(page[1]), .request(interrupt), .idle(request_idle));
+  interrupt_by_register #(.VECTORS(VECTORS)) by_register (.clk, .rst, .bus(page[1]), .request(by_host), .idle(request_idle));
+  assign any.valid       = by_host.valid || interrupt.valid;
+  assign any.data        = by_host.valid ? by_host.data : interrupt.data;
+  assign by_host.ready   = 1'b1;                          // pcie_msix never stops
+  assign interrupt.ready = any.ready && !by_host.valid;
 
   // ---- BAR 4: an address that is nobody's until the fabric is there ----
   localparam memory_range_t ALL = '{base: '0, size: addr_t'(1) << (ADDR_W - 1)};

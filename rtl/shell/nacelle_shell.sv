@@ -39,6 +39,7 @@ module nacelle_shell
   import cci_map_pkg::HISTOGRAMS_PAGE;
   import cci_map_pkg::TRACE_PAGE;
   import cci_map_pkg::SENSORS_PAGE;
+  import cci_map_pkg::COPY_PAGE;
   import pcie_pkg::pcie_events_t;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
@@ -103,6 +104,7 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) trace_bus ();
   axil_if #(.ADDR_W(12)) images_bus ();
   axil_if #(.ADDR_W(12)) histograms_bus ();
+  axil_if #(.ADDR_W(12)) copy_bus ();
   // Masters of the registers: the one from outside, the services, the kernels, who have a turn together, and the host by its BAR.
   localparam int unsigned SERVICES_BUS = 1;
   localparam int unsigned KERNELS_BUS = 2;
@@ -135,7 +137,7 @@ module nacelle_shell
   log_event_t [LOG_SOURCES-1:0] to_log;
 
   // Blocks of registers that a device can do without: the page of what follows each in the chain.
-  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : COPY ? COPY_PAGE : SOCKET_PAGE;
   localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : AFTER_IMAGES;
   localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : AFTER_HISTOGRAMS;
   localparam logic [7:0] AFTER_LOG = TRACE_ROWS != 0 ? TRACE_PAGE : AFTER_TRACE;
@@ -159,6 +161,7 @@ module nacelle_shell
       .SENSOR_NAMES(SENSOR_NAMES),
       .SENSOR_KINDS(SENSOR_KINDS),
       .PCIE      (PCIE),
+      .COPY      (COPY),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -175,6 +178,7 @@ module nacelle_shell
       .trace(trace_bus),
       .images(images_bus),
       .histograms(histograms_bus),
+      .copy(copy_bus),
       .sensor_reading,
       .chip_id,
       .enable,
@@ -1118,8 +1122,9 @@ module nacelle_shell
 
   // ---- the slot ----
 
-  logic slot_idle;
+  logic slot_idle, copy_idle;
   if (PCIE) begin : g_slot
+    stream_if #(.T(logic [$clog2(PCIE_VECTORS)-1:0])) interrupt ();
     device_in_slot #(
         .DATA_W   (DATA_W),
         .ID_W     (MASTER_ID_W),
@@ -1136,14 +1141,43 @@ module nacelle_shell
         .registers(register_bus[HOST_BUS]),
         .memory(master[HOST_MASTER]),
         .host(fabric_port[HOST_MEMORY]),
+        .interrupt,
         .events(pcie_events),
         .idle(slot_idle)
     );
+
+    if (COPY) begin : g_copy
+      copy_engine #(
+          .DATA_W (DATA_W),
+          .ID_W   (MASTER_ID_W),
+          .VECTORS(PCIE_VECTORS),
+          .NEXT   ({12'd0, SOCKET_PAGE, 12'd0})
+      ) copy (
+          .clk,
+          .rst,
+          .fabric_rst(plane_rst_q),
+          .reset(slot.flr_request),
+          .bus(copy_bus),
+          .mem(master[COPY_MASTER]),
+          .interrupt,
+          .idle(copy_idle)
+      );
+    end else begin : g_no_copy
+      assign interrupt.valid = 1'b0;
+      assign interrupt.data  = '0;
+      wire unused_interrupt = &{1'b0, interrupt.ready};
+    end
   end else begin : g_no_slot
     network_only pcie (.slot);
     assign pcie_events = '0;
     assign slot_idle   = 1'b1;
   end
 
-  assign idle = slot_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  if (!COPY) begin : g_no_copy
+    axil_access nobody (
+        .clk, .rst, .bus(copy_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(copy_idle)
+    );
+  end
+
+  assign idle = slot_idle && copy_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

@@ -14,6 +14,7 @@ package shell_pkg;
   import device_pkg::IMAGE_SLOTS;
   import device_pkg::IMAGE_SLOT_BYTES;
   import device_pkg::PCIE;
+  import device_pkg::COPY;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
@@ -43,13 +44,14 @@ package shell_pkg;
   localparam addr_t STORE_BASE = DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - STORE_BYTES;
 
   // Masters of the fabric: the RPC engine, what clears memory, the sockets, the store of images if there is one, the host if the device is in
-  // a slot, and the transport's: atomics, and one for each memory.
+  // a slot, the copy engine if there is one, and the transport's: atomics, and one for each memory.
   localparam int unsigned RPC_MASTER = 0;
   localparam int unsigned CLEAR_MASTER = 1;
   localparam int unsigned SOCKET_MASTER = 2;
   localparam int unsigned IMAGE_MASTER = SOCKET_MASTER + SOCKETS;
   localparam int unsigned HOST_MASTER = IMAGE_MASTER + 32'(IMAGE_SLOTS != 0);
-  localparam int unsigned ROCE_MASTER = HOST_MASTER + 32'(PCIE);
+  localparam int unsigned COPY_MASTER = HOST_MASTER + 32'(PCIE);
+  localparam int unsigned ROCE_MASTER = COPY_MASTER + 32'(COPY);
   localparam int unsigned MASTER_ID_W = 4;
 
   function automatic int unsigned targets(int unsigned memories);   // those of the fabric: memories of the device, and of the host

@@ -470,6 +470,7 @@ def test_control_plane() -> None:
             "trace": AxilMaster(12),
             "images": AxilMaster(12),
             "histograms": AxilMaster(12),
+            "copy": AxilMaster(12),
             "sensor_reading": Sink("sensors_pkg::sensor_reading_t"),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),

@@ -17,6 +17,7 @@ DECODERS = {
     "histograms": ["telemetry/call_histograms_registers.sv"],
     "images": ["compute/images/image_store.sv"],
     "sensors": ["telemetry/board_sensors.sv"],
+    "copy": ["copy/copy_registers.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""copy_engine: copies by descriptors in a ring, completions in another one; what a driver can do wrong stops the queue with its reason,
-and after it is begun again it works."""
+"""copy_engine: copies by descriptors in a ring, completions in another one; what a driver can do wrong stops the queue with its
+reason, and after it is begun again it works."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def both_rings_go_round(dut, stall: float, most: int) -> None:
 
 @cocotb.test()
 async def a_completion_waits_for_the_data_and_the_interrupt_for_it(dut) -> None:
-    """Memory answers late: the address of the completion goes when all data is answered, the request of the interrupt when the completion is."""
+    """Memory answers late: the address of the completion goes when all data is answered, the interrupt when the completion is."""
     bench = Bench(dut, latency=100)
     await bench.start()
     await bench.begin()

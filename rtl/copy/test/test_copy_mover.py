@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""copy_mover and copy_cutter: bytes go where they belong and nowhere else; a failed read writes nothing; outcomes in order; data never
-has a gap behind its address; reads of descriptors and completions pass between the pieces."""
+"""copy_mover and copy_cutter: bytes go where they belong and nowhere else; a failed read writes nothing; outcomes in order; data
+never has a gap behind its address; reads of descriptors and completions pass between the pieces."""
 
 import random
 from pathlib import Path
@@ -102,9 +102,7 @@ async def bytes_go_where_they_belong(dut, stall: float, latency: int | tuple[int
         if at + length > DESCRIPTORS:
             break
         report = random.random() < 0.5
-        bench.copy(
-            random.randrange(DESTINATIONS - length), at, length, tag=i, report=report
-        )
+        bench.copy(random.randrange(DESTINATIONS - length), at, length, tag=i, report=report)
         at += length
         if report:
             expected.append(i)
@@ -132,7 +130,11 @@ async def a_failed_read_writes_nothing_of_its_piece(dut, stall: float) -> None:
     """The list ends with its first error, the next list has none of it."""
     bench = Bench(dut, stall)
     await start(dut)
-    bench.memory.errors += [(8192, 8192 + 1), (DESTINATIONS + 32768, DESTINATIONS + 32768), (DESCRIPTORS + 1024, DESCRIPTORS + 1024)]
+    bench.memory.errors += [
+        (8192, 8192 + 1),
+        (DESTINATIONS + 32768, DESTINATIONS + 32768),
+        (DESCRIPTORS + 1024, DESCRIPTORS + 1024),
+    ]
     block = min(4096, 128 * bench.memory.bytes_per_beat)
     wrong = [(8192, DESTINATIONS, 100), (8000, DESTINATIONS + 256, 2 * block)]
     bench.copies.send(source=wrong[0][0], destination=wrong[0][1], length=wrong[0][2], tag=1, report=1)

@@ -177,6 +177,9 @@ def test_a_device_in_a_slot(tmp_path: Path) -> None:
     assert slot.targets == 4 and slot.memories == 3 and set(slot.reach()) == {0b1111}
     package = (generate(slot).folder / "device_pkg.sv").read_text()
     assert "PCIE = 1'b1;" in package and "PCIE_TAGS = 128;" in package and "PCIE_TIMEOUT = 250000;" in package
+    assert "COPY = 1'b1;" in package
+    for without in (plain, built("[pcie]\ncopy = false\n")):
+        assert "COPY = 1'b0;" in (generate(without).folder / "device_pkg.sv").read_text()
     assert len({plain.digest, slot.digest, built("[pcie]\n[memory]\ncount = 3\n").digest}) == 3
     for wrong, said in {
         "[pcie]\n[memory]\ncount = 4\n": "with [pcie] there can be 3",
@@ -184,6 +187,7 @@ def test_a_device_in_a_slot(tmp_path: Path) -> None:
         "[pcie]\nvectors = 129\n": "vectors is 129; it must be from 2 to 128",
         "[pcie]\ntimeout_us = 1\n": "timeout_us is 1; it must be from 50 to 50000",
         "[pcie]\nlanes = 16\n": "unknown key lanes",
+        "[pcie]\ncopy = 1\n": "copy is 1; it must be of type bool",
     }.items():
         with pytest.raises(DescriptionError) as error:
             built(wrong)

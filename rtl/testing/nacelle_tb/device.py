@@ -160,6 +160,7 @@ class Pcie:
     tags: int  # reads of host memory under way
     vectors: int  # of MSI-X
     timeout_us: int  # until such a read is given up
+    copy: bool  # there is a copy engine
 
 
 @dataclass(frozen=True)
@@ -463,6 +464,7 @@ def _pcie(table: _Table) -> Pcie:
         table.number("tags", *PCIE_TAGS, power_of_two=True, default=64),
         table.number("vectors", *PCIE_VECTORS, default=32),
         table.number("timeout_us", *PCIE_TIMEOUT_US, default=1000),
+        table.take("copy", bool, True),
     )
     table.end()
     return pcie

@@ -45,5 +45,18 @@ def pcie(data_w: int) -> str:
     return wrapper("pcie_plane", {"DATA_W": data_w, "BAR_MAP": bars}, ports)
 
 
+def copy(data_w: int) -> str:
+    """`tb_copy_engine`, as a device in a slot has it."""
+    ports = {
+        "fabric_rst": Plain("input", "logic"),
+        "reset": Plain("input", "logic"),
+        "bus": AxilSlave(12),
+        "mem": AxiMaster(data_w),
+        "interrupt": Source("logic [4:0]"),
+        "idle": Plain("output", "logic"),
+    }
+    return wrapper("copy_engine", {"DATA_W": data_w}, ports)
+
+
 # By name: source, and the instance that is measured.
-ALONE = {"pcie": (pcie, "pcie_plane")}
+ALONE = {"pcie": (pcie, "pcie_plane"), "copy": (copy, "copy_engine")}
