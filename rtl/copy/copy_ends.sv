@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of the write commands, in their order: of pieces the outcome of their list, which is the first error since the last report; of
+// What becomes of the write commands, in their order: of pieces the outcome of their list, which is the first error since the last report, or that a descriptor is bad; of
 // completions whether they are written. An entry of `begun` for each command, in its cycle or before.
 //
 // Latency 1 cycle from `done` to `outcome` or the pulses. REPORTS outcomes wait: no more may be under way (`free`), so `done` never stops.
@@ -43,7 +43,7 @@ module copy_ends
   assign result = done.data;
   wire copy_status_e piece = now.outcome.status != COPY_OK ? now.outcome.status : result.error ? COPY_DESTINATION : COPY_OK;
   wire bad = bad_q || piece != COPY_OK;
-  assign list = list_q != COPY_OK ? list_q : piece;
+  assign list = list_q == COPY_OK || piece == COPY_DESCRIPTOR ? piece : list_q;   // what stops the queue is said in any case
 
   stream_if #(.T(copy_outcome_t)) told ();
   assign told.valid = ended && !now.completion && now.last && now.report;

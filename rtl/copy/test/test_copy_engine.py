@@ -264,7 +264,7 @@ async def what_a_driver_does_wrong_stops_the_queue(dut) -> None:
         await bench.begin()
         before = bench.memory.read(DESTINATIONS, 4096)
         bad = {"source": 0, "destination": DESTINATIONS, "length": 64, "tag": 77, **wrong}
-        bench.put(descriptor(0, DESTINATIONS + 64, 0, 0), descriptor(**bad), *[descriptor(0, DESTINATIONS + 128, 64)] * 10)
+        bench.put(descriptor(NOWHERE, DESTINATIONS + 64, 8, 0), descriptor(**bad), *[descriptor(0, DESTINATIONS + 128, 64)] * 10)
         await bench.ring()
         assert await bench.completed() == Completion(77, BAD, 1)
         await wait_cycles(dut, 200)

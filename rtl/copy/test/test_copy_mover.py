@@ -155,7 +155,8 @@ async def a_failed_read_writes_nothing_of_its_piece(dut, stall: float) -> None:
     bench.copies.send(source=1 << 63, destination=1 << 63, length=3 * block, tag=10, report=1)
     found = [await bench.outcomes.recv() for _ in range(8)]
     assert [(o.tag, o.status, o.interrupts) for o in found] == [
-        (1, SOURCE, 0), (2, OK, 0), (3, SOURCE, 0), (6, DESTINATION, 1), (7, OK, 0), (8, SOURCE, 0), (9, DESTINATION, 0), (10, SOURCE, 0)
+        (1, SOURCE, 0), (2, OK, 0), (3, SOURCE, 0), (6, DESTINATION, 1),
+        (7, OK, 0), (8, SOURCE, 0), (9, DESTINATION, 0), (10, SOURCE, 0),
     ]  # fmt: skip
     await bench.settled()
     assert bench.memory.content == bench.expected
