@@ -41,9 +41,12 @@ module copy_mover
     output logic          idle
 );
   // ---- what is read, in order ----
+  localparam int unsigned LANE_W = $clog2(DATA_W / 8);
+  typedef logic [LANE_W-1:0] lane_t;
   typedef struct packed {
     logic        fetch;
     logic        read;       // there is a burst
+    lane_t       lane;       // of the source
     copy_piece_t piece;
   } entry_t;
 
@@ -62,7 +65,10 @@ module copy_mover
   end
   assign read_cmd.valid = offered && !none && entry_in.ready;
   assign entry_in.valid = offered && (none || read_cmd.ready);
-  assign entry_in.data  = '{fetch: fetches, read: !none, piece: piece.data};
+  always_comb begin
+    entry_in.data = '{fetch: fetches, read: !none, lane: lane_t'(read_cmd.data.addr), piece: piece.data};
+    if (fetches) entry_in.data.piece.length = fetch.data.length;
+  end
   wire taken = entry_in.valid && entry_in.ready;
   assign fetch.ready = taken && fetches;
   assign piece.ready = taken && !fetches;
@@ -76,7 +82,7 @@ module copy_mover
   axi_join both (.reader(reads), .writer(writes), .out(mem));
   axis_if #(.DATA_W(DATA_W)) read_data ();
   logic read_idle;
-  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BUFFER_BEATS(BUFFER_BEATS)) reader (
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BUFFER_BEATS(BUFFER_BEATS), .IN_PLACE(1'b1)) reader (
       .clk, .rst, .cmd(read_cmd), .mem(reads), .data(read_data), .idle(read_idle)
   );
 
@@ -126,6 +132,19 @@ module copy_mover
   copy_status_e status;
   assign status = now.bad ? COPY_DESCRIPTOR : failed ? COPY_SOURCE : COPY_OK;
 
+  // From the lanes of the source to those of the destination, of descriptors to byte 0.
+  lane_t       to;
+  piece_size_t reach;
+  copy_shift_t shift;
+  assign to    = entry.data.fetch ? '0 : lane_t'(now.destination);
+  assign reach = now.length + piece_size_t'(to) + piece_size_t'(DATA_W / 8 - 1);
+  assign shift = '{
+      amount: 6'(lane_t'(entry.data.lane - to - 1'b1)),
+      prime: entry.data.lane > to,
+      beats: 8'(reach >> LANE_W),
+      half: now.length[$clog2(DESCRIPTOR_BYTES)]
+  };
+
   assign begun.valid = do_report || do_piece;
   assign begun.data  = '{
       completion: do_report,
@@ -136,6 +155,7 @@ module copy_mover
   assign move.valid = do_report || may_fetch || (do_piece && read);
   assign move.data  = '{
       kind: do_report ? MOVE_REPORT : entry.data.fetch ? (lost ? MOVE_DROP : MOVE_FETCHED) : failed ? MOVE_DROP : MOVE_WRITE,
+      shift: shift,
       generation: told.generation,
       status: told.outcome.status,
       tag: told.outcome.tag
@@ -166,7 +186,7 @@ module copy_mover
 
   stream_if #(.T(dma_done_t)) done ();
   logic write_idle, ends_idle;
-  axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W)) writer (.clk, .rst, .cmd(write_cmd), .data(write_data), .mem(writes), .done, .idle(write_idle));
+  axi_dma_write #(.DATA_W(DATA_W), .ID_W(ID_W), .IN_PLACE(1'b1)) writer (.clk, .rst, .cmd(write_cmd), .data(write_data), .mem(writes), .done, .idle(write_idle));
 
   copy_ends #(.REPORTS(REPORTS)) ends (
       .clk, .rst, .start, .begun, .done, .outcome, .free, .reported, .report_failed, .of_report,

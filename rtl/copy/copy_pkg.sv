@@ -107,8 +107,17 @@ package copy_pkg;
     MOVE_REPORT                // a completion
   } move_e;
 
+  // The way of a packet from the lanes of its source to those of its destination: see copy_steer.
+  typedef struct packed {
+    logic [5:0] amount;        // source lane - destination lane - 1, modulo the lanes
+    logic       prime;         // the source lane is above that of the destination
+    logic [7:0] beats;         // that it has there
+    logic       half;          // of descriptors: the last beat has an odd number of them
+  } copy_shift_t;
+
   typedef struct packed {
     move_e        kind;
+    copy_shift_t  shift;
     logic         generation;  // of a completion
     copy_status_e status;
     logic [31:0]  tag;

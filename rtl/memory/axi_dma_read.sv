@@ -7,6 +7,9 @@
 // memory). Latency: 2 cycles from `cmd` to AR, 4 from R to `data`, 3 from the second beat if unaligned. At most BUFFER_BEATS beats are
 // outstanding: at one beat a cycle this must cover the latency of memory. Buffer space is reserved before a burst is issued, so R never
 // stalls, however slow `data` is, and no other master of the memory is delayed.
+//
+// With IN_PLACE nothing is shifted: a beat of `data` for each beat of memory that the transfer touches, each byte in its lane, tkeep all ones. What
+// the first beat has below the address and the last one behind the end is undefined.
 module axi_dma_read
   import memory_pkg::*;
 #(
@@ -14,7 +17,8 @@ module axi_dma_read
     parameter int unsigned ID_W         = 4,
     parameter int unsigned BURST_BYTES  = 4096,
     parameter int unsigned BUFFER_BEATS = 512,    // power of two, at least one burst
-    parameter int unsigned ALIGN        = 1       // 1 or 4: what addresses are a multiple of
+    parameter int unsigned ALIGN        = 1,      // 1 or 4: what addresses are a multiple of
+    parameter bit          IN_PLACE     = 1'b0
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -71,9 +75,9 @@ module axi_dma_read
   assign note_in.data  = '{
       first: burst.data.first,
       last: burst.data.last,
-      wraps: burst.data.wraps,
-      shift: lane_t'(burst.data.shift),
-      tail: lane_t'(burst.data.tail)
+      wraps: burst.data.wraps && !IN_PLACE,
+      shift: IN_PLACE ? '0 : lane_t'(burst.data.shift),
+      tail: IN_PLACE ? '1 : lane_t'(burst.data.tail)
   };
   // Never full: each burst has reserved at least one beat.
   stream_fifo #(.T(note_t), .DEPTH(BUFFER_BEATS)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
@@ -115,7 +119,11 @@ module axi_dma_read
   assign beat.ready = pop;
   assign note.ready = pop && beat.data.last;
 
-  byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (.low(held_data_q), .high(beat.data.data), .amount(shift_q), .out(merged));
+  if (IN_PLACE) begin : g_in_place
+    assign merged = held_data_q;
+  end else begin : g_shifted
+    byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (.low(held_data_q), .high(beat.data.data), .amount(shift_q), .out(merged));
+  end
 
   always_ff @(posedge clk) begin
     if (pop) begin

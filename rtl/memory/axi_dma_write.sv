@@ -9,6 +9,9 @@
 // available. Up to OUTSTANDING bursts are outstanding, counted until their transfer's `done` is taken; then no further address is issued.
 // While memory stalls, `data` stalls. Write responses are always accepted: a stalled `done` does not delay other masters. tuser of `data`
 // is ignored: bad packets must be discarded before.
+//
+// With IN_PLACE nothing is shifted: `data` has a beat for each beat of memory that the transfer touches, each byte in its lane; what the first
+// beat has below the address and the last one behind the end is not written.
 module axi_dma_write
   import memory_pkg::*;
 #(
@@ -16,7 +19,8 @@ module axi_dma_write
     parameter int unsigned ID_W        = 4,
     parameter int unsigned BURST_BYTES = 4096,
     parameter int unsigned OUTSTANDING = 32,     // bursts; power of two
-    parameter int unsigned ALIGN       = 1       // 1 or 4: what addresses are a multiple of
+    parameter int unsigned ALIGN       = 1,      // 1 or 4: what addresses are a multiple of
+    parameter bit          IN_PLACE    = 1'b0
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -87,7 +91,7 @@ module axi_dma_write
   assign burst    = now.burst;
   assign shift    = lane_t'(burst.shift);
   assign closes   = opens_q ? now.single : last_q;
-  assign flush    = burst.last && burst.wraps && closes;
+  assign flush    = burst.last && burst.wraps && closes && !IN_PLACE;
   assign has_beat = flush || data.tvalid;
 
   assign w_free    = !mem.wvalid || mem.wready;
@@ -97,10 +101,16 @@ module axi_dma_write
   assign data.tready = ahead_out.valid && !burst.none && !flush && w_free;
 
   // Lane i has byte i - shift of the packet's beat; the lanes below have the end of the previous beat.
-  localparam int unsigned GRAIN = 8 * ALIGN;
-  byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (
-      .low({data.tdata[GRAIN-1:0], held_q[DATA_W-1:GRAIN]}), .high({GRAIN'(0), data.tdata[DATA_W-1:GRAIN]}), .amount(~shift), .out(merged)
-  );
+  if (IN_PLACE) begin : g_in_place
+    assign merged = data.tdata;
+    logic unused_held;
+    assign unused_held = &{1'b0, held_q};
+  end else begin : g_shifted
+    localparam int unsigned GRAIN = 8 * ALIGN;
+    byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (
+        .low({data.tdata[GRAIN-1:0], held_q[DATA_W-1:GRAIN]}), .high({GRAIN'(0), data.tdata[DATA_W-1:GRAIN]}), .amount(~shift), .out(merged)
+    );
+  end
 
   assign from_held = ~(strb_t'('1) << shift);
   assign upto_end  = strb_t'('1) >> ~lane_t'(burst.lane);
