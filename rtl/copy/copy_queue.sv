@@ -6,7 +6,7 @@
 // more descriptors and what it has read ends. When something is wrong it stops: `give_up` lasts until `enable` is low and all has ended; what is under way
 // is given up, and no completion is written any more.
 //
-// Latency: `producer` to `fetch` 3 cycles, `outcome` to `report` 0, the completion to `interrupt` 1. A read of descriptors takes at least 3 cycles.
+// Latency: `producer` to `fetch` 2 cycles, `outcome` to `report` 0, the completion to `interrupt` 1. A read of descriptors takes at least 3 cycles.
 module copy_queue
   import memory_pkg::*;
   import copy_pkg::*;

@@ -93,7 +93,8 @@ module copy_registers
       AT_COPIES:         read_data <= copies_q;
       AT_ERRORS:         read_data <= errors_q;
       AT_BYTES_LO:       read_data <= bytes_q[31:0];
-      default:           read_data <= bytes_q[63:32];
+      AT_BYTES_HI:       read_data <= bytes_q[63:32];
+      default:           read_data <= '0;
     endcase
   end
 endmodule

@@ -28,7 +28,7 @@ HOST = HOST_MEMORY | IOVA
 SIZE = 16 << 20
 NEAR = 0x1000_0000
 RINGS = SIZE - (1 << 18)
-"""Where the rings are, in host memory from HOST on, in that of the device from NEAR on"""
+"""Where the rings are, in host memory from HOST on, descriptors also in that of the device from NEAR on"""
 MSIX = 0x10_0000
 SLOW = {
     **{"jitter_ns": 2000, "reorder": 1, "split": 2, "tail_ppm": 20_000, "tail_ns": 20_000},
@@ -48,9 +48,9 @@ def start(data_w: int = 64, **settings: int) -> SimDevice:
     return device
 
 
-def queue(device: SimDevice, rings: int = HOST + RINGS, log: int = 8) -> CopyQueue:
+def queue(device: SimDevice, descriptors: int = HOST + RINGS, log: int = 8) -> CopyQueue:
     """One that runs."""
-    made = CopyQueue(device, rings, rings + (32 << log), log, 5)
+    made = CopyQueue(device, descriptors, HOST + RINGS + (32 << log), log, 5)
     made.begin()
     return made
 
@@ -87,9 +87,9 @@ def copies_anything(device: SimDevice, copies: CopyQueue, count: int = 60) -> No
         assert copies.get(base, 1 << 17) == content
 
 
-@pytest.mark.parametrize("rings", [HOST + RINGS, NEAR + RINGS], ids=["host", "device"])
-def test_copies(device: SimDevice, rings: int) -> None:
-    copies = queue(device, rings)
+@pytest.mark.parametrize("descriptors", [HOST + RINGS, NEAR + RINGS], ids=["host", "device"])
+def test_copies(device: SimDevice, descriptors: int) -> None:
+    copies = queue(device, descriptors)
     copies_anything(device, copies)
     copies.end()
     assert copies.register("COPIES") == 60 and copies.register("ERRORS") == 0
@@ -227,7 +227,7 @@ def test_a_reset_under_load(device: SimDevice) -> None:
 
 @pytest.mark.parametrize("what", ["unsupported_ppm", "abort_ppm", "poison_ppm", "loss_ppm"])
 def test_reads_that_go_wrong(what: str) -> None:
-    """Copies end with an error, or the queue stops because its descriptors could not be read; rings in the device do not."""
+    """Copies end with an error, or the queue stops because its descriptors could not be read; descriptors in the device do not."""
     with start(**{what: 100_000}) as device:
         copies = queue(device, NEAR + RINGS)
         for i in range(40):
@@ -280,6 +280,6 @@ def test_figures() -> None:
             near = cycles(NEAR, 1, 64, source, destination)
             size = (64 << 10) - 64
             rate = 32 * size / cycles(HOST, 32, size, source, destination + 1) * device.info.clock_hz / 1e9
-            print(f"{way}: {near} cycles with rings in device memory; {size} bytes, not aligned, {rate:.2f} GB/s", flush=True)
+            print(f"{way}: {near} cycles with descriptors in device memory; {size} bytes, not aligned, {rate:.2f} GB/s", flush=True)
             assert near <= 600
         device.slot.check()

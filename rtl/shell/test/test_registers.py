@@ -68,7 +68,7 @@ def described(device: SimDevice) -> dict[int, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("name", ["standard", "test"])
+@pytest.mark.parametrize("name", ["standard", "test", "slot"])
 def test_the_chain_leads_to_every_block(name: str) -> None:
     """Also past a kernel whose type no program knows."""
     with SimDevice(DATA_W, device=name) as device:
@@ -79,6 +79,8 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
         if named(name).image_slots:
             expected.append((0x6000, "IMGS"))
         expected.append((0x7000, "SENS"))
+        if named(name).pcie:
+            expected.append((0x8000, "COPY"))
         for i, socket in enumerate(named(name).sockets):
             expected.append((address("socket.TYPE", i), "SOCK"))
             kind = {"traffic": "TRAF", "hostile": "HOST", "reflect": "REFL"}.get(socket.kernel.name)

@@ -48,7 +48,7 @@ def generation(index: int, log: int) -> int:
 
 
 class CopyQueue:
-    """What a driver of the host does. Rings are in host memory or in device memory, by their device addresses."""
+    """What a driver of the host does. Descriptors are in host or device memory, completions in host memory, by device addresses."""
 
     HOST = 1 << 63
 
@@ -98,7 +98,7 @@ class CopyQueue:
 
     def ring(self) -> None:
         """The doorbell, in the host's time."""
-        self.device.slot.post_write(0, address("copy.PRODUCER"), (self.posted % (1 << 16)).to_bytes(4, "little"))
+        self.device.slot.set_register(address("copy.PRODUCER"), self.posted % (1 << 16))
 
     def completion(self) -> Completion | None:
         """The next one, if it is there."""
