@@ -8,7 +8,7 @@
 //     descriptors ──┼── copy_unpack ── copy_cutter ───┘      │
 //                   └── completions, interrupts ─────────────┘
 //
-// Latency, beside that of memory: doorbell to the read of its descriptor 6 cycles, its data to the read of what it copies 9, data to its write 4, the
+// Latency, beside that of memory: doorbell to the read of its descriptor 7 cycles, its data to the read of what it copies 10, data to its write 4, the
 // write's response to that of the completion 5. Throughput: one beat a cycle.
 module copy_engine
   import memory_pkg::*;

@@ -10,8 +10,9 @@
 // There is no deadlock if whoever asks for descriptors has room for them: then each packet at the head of what is read has a place, because
 // writes depend on nothing that is read behind them, and outcomes have their place before the write begins.
 //
-// Latency: 2 cycles from `fetch` or `piece` to AR; 4 from the last beat of R to AW, 2 more to W, more if earlier packets are still moving; 2 from `report` to AW; 1 from the
-// (last) write response to `outcome`. One beat a cycle. PIECES are under way at once, within the read engine's buffer of BUFFER_BEATS.
+// Latency: 3 cycles from `fetch` or `piece` to AR; 4 from the last beat of R to AW, 2 more to W, more if earlier packets are still moving; 3 from
+// `report` to AW; 2 from the (last) write response to `outcome`. One beat a cycle, a read and a write every 2 cycles: the way to the engines is cut by
+// a register each. PIECES are under way at once, within the read engine's buffer of BUFFER_BEATS.
 module copy_mover
   import memory_pkg::*;
   import copy_pkg::*;
@@ -53,29 +54,36 @@ module copy_mover
   stream_if #(.T(dma_cmd_t)) read_cmd ();
   stream_if #(.T(entry_t)) entry_in ();
   stream_if #(.T(entry_t)) entry ();
-  logic held_q, held_fetch_q, none_waits;      // one is offered, and stays
-  wire fetches = held_q ? held_fetch_q : fetch.valid;
-  wire none    = !fetches && piece.data.length == '0;
-  wire offered = fetches ? fetch.valid : piece.valid;
+  logic        none_waits;
+  logic        ask_q;                            // a read that the engine has not taken
+  addr_t       ask_address_q;
+  piece_size_t ask_length_q;
+  wire         fetches = fetch.valid;
+  wire addr_t  address = fetches ? fetch.data.address : source;
+  wire piece_size_t length = fetches ? fetch.data.length : piece.data.length;
 
+  assign entry_in.valid = (fetch.valid || piece.valid) && !ask_q;
   always_comb begin
-    read_cmd.data        = '0;
-    read_cmd.data.addr   = fetches ? fetch.data.address : source;
-    read_cmd.data.length = 32'(fetches ? fetch.data.length : piece.data.length);
-  end
-  assign read_cmd.valid = offered && !none && entry_in.ready;
-  assign entry_in.valid = offered && (none || read_cmd.ready);
-  always_comb begin
-    entry_in.data = '{fetch: fetches, read: !none, lane: lane_t'(read_cmd.data.addr), piece: piece.data};
-    if (fetches) entry_in.data.piece.length = fetch.data.length;
+    entry_in.data = '{fetch: fetches, read: length != '0, lane: lane_t'(address), piece: piece.data};
+    entry_in.data.piece.length = length;
   end
   wire taken = entry_in.valid && entry_in.ready;
   assign fetch.ready = taken && fetches;
   assign piece.ready = taken && !fetches;
   always_ff @(posedge clk) begin
-    held_q       <= !rst && offered && !taken;
-    held_fetch_q <= fetches;
+    if (taken) begin
+      ask_address_q <= address;
+      ask_length_q  <= length;
+    end
+    if (rst) ask_q <= 1'b0;
+    else ask_q <= ask_q ? !read_cmd.ready : taken && entry_in.data.read;
   end
+  always_comb begin
+    read_cmd.data        = '0;
+    read_cmd.data.addr   = ask_address_q;
+    read_cmd.data.length = 32'(ask_length_q);
+  end
+  assign read_cmd.valid = ask_q;
   stream_fifo #(.T(entry_t), .DEPTH(PIECES), .BLOCK_RAM(1'b0)) order (.clk, .rst, .in(entry_in), .out(entry), .empty(none_waits));
 
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) reads (), writes ();
@@ -117,7 +125,7 @@ module copy_mover
   wire failed = give_up || (read && arrived.data);
   wire lost   = entry.data.fetch && (give_up || arrived.data);
   wire quiet  = !other_q || none_moves;
-  wire room   = (!command_q || write_cmd.ready) && begun.ready && move.ready;
+  wire room   = !command_q && begun.ready && move.ready;
 
   wire do_report = report.valid && quiet && room;
   wire may_fetch = !report.valid && here && entry.data.fetch && move.ready;
@@ -132,15 +140,16 @@ module copy_mover
   copy_status_e status;
   assign status = now.bad ? COPY_DESCRIPTOR : failed ? COPY_SOURCE : COPY_OK;
 
-  // From the lanes of the source to those of the destination, of descriptors to byte 0.
-  lane_t       to;
+  // From the lanes of the source to those of the destination: of descriptors to byte 0, of a completion from byte 0.
+  lane_t       from, to;
   piece_size_t reach;
   copy_shift_t shift;
-  assign to    = entry.data.fetch ? '0 : lane_t'(now.destination);
+  assign from  = report.valid ? '0 : entry.data.lane;
+  assign to    = report.valid ? lane_t'(told.address) : entry.data.fetch ? '0 : lane_t'(now.destination);
   assign reach = now.length + piece_size_t'(to) + piece_size_t'(DATA_W / 8 - 1);
   assign shift = '{
-      amount: 6'(lane_t'(entry.data.lane - to - 1'b1)),
-      prime: entry.data.lane > to,
+      amount: 6'(lane_t'(from - to - 1'b1)),
+      prime: from > to,
       beats: 8'(reach >> LANE_W),
       half: now.length[$clog2(DESCRIPTOR_BYTES)]
   };
@@ -172,7 +181,7 @@ module copy_mover
     if (rst) begin
       other_q   <= 1'b0;
       command_q <= 1'b0;
-    end else if (!command_q || write_cmd.ready) command_q <= do_report || do_piece;
+    end else command_q <= command_q ? !write_cmd.ready : do_report || do_piece;
   end
   always_comb begin
     write_cmd.data        = '0;
@@ -194,7 +203,7 @@ module copy_mover
   );
   assign events.bytes = do_piece && writes_it ? now.length : '0;
 
-  assign idle = none_waits && none_arrived && none_moves && !command_q && read_idle && write_idle && ends_idle;
+  assign idle = none_waits && !ask_q && none_arrived && none_moves && !command_q && read_idle && write_idle && ends_idle;
 
   always_ff @(posedge clk) if (!rst && arrival.valid) assert (arrival.ready) else $error("more bursts than entries");
 endmodule

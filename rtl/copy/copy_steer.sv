@@ -24,7 +24,7 @@ module copy_steer
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned LANE_W = $clog2(BYTES);
   localparam int unsigned BEATS = BYTES < COMPLETION_BYTES ? COMPLETION_BYTES / BYTES : 1;   // of a completion
-  localparam int unsigned COPIES = BYTES < COMPLETION_BYTES ? 1 : BYTES / COMPLETION_BYTES;  // of it in a beat: it may belong into any place
+  localparam int unsigned PART_W = BEATS > 1 ? DATA_W : 8 * COMPLETION_BYTES;
 
   stream_if #(.T(copy_move_t)) current ();
   stream_fifo #(.T(copy_move_t), .DEPTH(16)) moves (.clk, .rst, .in(move), .out(current), .empty);
@@ -40,7 +40,7 @@ module copy_steer
   copy_completion_t completion;
   assign completion = '{generation: now.generation, zeros: '0, status: now.status, none: '0, tag: now.tag};
 
-  logic [DATA_W-1:0] part;
+  logic [PART_W-1:0] part;
   logic              whole;
   if (BEATS > 1) begin : g_beats
     logic [$clog2(BEATS)-1:0] beat_q;
@@ -51,12 +51,12 @@ module copy_steer
     assign part  = completion[32'(beat_q)*DATA_W +: DATA_W];
     assign whole = &beat_q;
   end else begin : g_beat
-    assign part  = {COPIES{completion}};
+    assign part  = completion;
     assign whole = 1'b1;
   end
 
-  // ---- a packet ----
-  logic [DATA_W-1:0] held_q, shifted;
+  // ---- a packet; a completion is shifted to its lane as well ----
+  logic [DATA_W-1:0] held_q, comes, shifted;
   logic [7:0]        count_q;       // beats that were given
   logic              primed_q, ended_q;
   wire primes = now.shift.prime && !primed_q;
@@ -65,8 +65,12 @@ module copy_steer
   wire last   = count_q == now.shift.beats;
   wire taken  = read.tvalid && read.tready;
 
+  always_comb begin
+    comes = read.tdata;
+    if (reports) comes[PART_W-1:0] = part;
+  end
   byte_funnel #(.DATA_W(DATA_W)) funnel (
-      .low({read.tdata[7:0], held_q[DATA_W-1:8]}), .high({8'd0, read.tdata[DATA_W-1:8]}), .amount(LANE_W'(now.shift.amount)), .out(shifted)
+      .low({comes[7:0], held_q[DATA_W-1:8]}), .high({8'd0, comes[DATA_W-1:8]}), .amount(LANE_W'(now.shift.amount)), .out(shifted)
   );
 
   assign read.tready   = drops || ((writes || fetches) && !ended_q && (primes || (writes ? write.tready : fetched.tready)));
@@ -87,7 +91,7 @@ module copy_steer
     end
   end
 
-  assign write.tdata  = reports ? part : shifted;
+  assign write.tdata  = shifted;
   assign write.tkeep  = '1;
   assign write.tlast  = reports ? whole : last;
   assign write.tuser  = 1'b0;

@@ -259,7 +259,7 @@ async def latency_in_cycles(dut) -> None:
         await bench.outcomes.recv()
         read, written = bench.memory.stats.read_beat_cycles[0], bench.memory.stats.write_beat_cycles[0]
         print(f"copy to R {read - asked} with 10 of memory, R to W {written - read}")
-        assert (read - asked - 10, written - read) == (3, 6)
+        assert (read - asked - 10, written - read) == (4, 6)
         bench.memory.stats.read_beat_cycles.clear()
         bench.memory.stats.write_beat_cycles.clear()
         await bench.settled()
