@@ -121,6 +121,8 @@ module axi_dma_read
 
   if (IN_PLACE) begin : g_in_place
     assign merged = held_data_q;
+    logic unused_shift;
+    assign unused_shift = &{1'b0, shift_q};
   end else begin : g_shifted
     byte_funnel #(.DATA_W(DATA_W), .ALIGN(ALIGN)) funnel (.low(held_data_q), .high(beat.data.data), .amount(shift_q), .out(merged));
   end
