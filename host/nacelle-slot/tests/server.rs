@@ -840,6 +840,39 @@ fn commands_behind_a_slow_one_are_bounded() {
     assert_eq!(replies, 201);
 }
 
+/// Whoever goes while the device works for it keeps nobody else out, however much it has sent.
+#[test]
+fn a_client_that_goes_is_not_waited_for() {
+    for (behind, offset) in [(0, register::DEAD), (5, register::DEAD), (200, register::DEAD), (5, register::SLOW)] {
+        let mut bench = Bench::new();
+        let read = RegionAccess { offset, region: 0, count: 4 };
+        for _ in 0..=behind {
+            bench.send(command::REGION_READ, 0, &[read.as_bytes()], &[]);
+        }
+        bench.poll();
+        let Bench { mut server, mut toy, client, raw, now, .. } = bench;
+        drop((client, raw));
+        server.poll(now, Duration::ZERO, &mut toy).unwrap();
+        assert!(!server.has_client() && toy.clients == [true, false], "{behind}");
+        for _ in 0..5 {
+            server.poll(now, Duration::ZERO, &mut toy).unwrap();
+        }
+        assert_eq!(toy.in_vain, usize::from(offset == register::SLOW));
+    }
+    // One that goes during a reset: the configuration space is reset with the function.
+    let mut bench = Bench::new();
+    bench.write(0, register::DELAY, &[200]).unwrap();
+    bench.config_write(0x58, &[0x20]);
+    bench.send(command::RESET, 0, &[], &[]);
+    bench.poll();
+    assert_eq!(bench.server.config_space().settings().max_payload, 256);
+    let Bench { mut server, mut toy, client, raw, now, .. } = bench;
+    drop((client, raw));
+    server.poll(now, Duration::ZERO, &mut toy).unwrap();
+    assert!(!server.has_client());
+    assert_eq!(server.config_space().settings().max_payload, 128);
+}
+
 #[test]
 fn a_client_that_vanishes_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();

@@ -529,14 +529,14 @@ impl State {
     }
 
     fn reply(&mut self, command: Header, parts: &[&[u8]], descriptors: Descriptors) {
-        if let Some(link) = self.link.as_mut().filter(|link| command.wants_reply() && !link.gone) {
+        if let Some(link) = self.link.as_mut().filter(|_| command.wants_reply()) {
             link.channel.queue(reply_header(command), parts, descriptors);
         }
     }
 
     pub(super) fn reply_error(&mut self, command: Header, errno: Errno) {
         self.counters.failed += 1;
-        if let Some(link) = self.link.as_mut().filter(|link| command.wants_reply() && !link.gone) {
+        if let Some(link) = self.link.as_mut().filter(|_| command.wants_reply()) {
             let flags = flag::REPLY | flag::ERROR;
             let header = Header { flags, error: errno.raw_os_error() as u32, ..command };
             link.channel.queue(header, &[], Descriptors::new());

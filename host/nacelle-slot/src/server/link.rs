@@ -40,6 +40,13 @@ pub(super) enum What {
     },
 }
 
+impl What {
+    /// Whether it resets the function.
+    pub(super) fn is_reset(&self) -> bool {
+        matches!(self, Self::Reset | Self::ConfigReset(_))
+    }
+}
+
 /// A request of the function that waits for the client.
 #[derive(Debug)]
 pub(super) struct InFlight {
@@ -71,8 +78,6 @@ pub(super) struct Link {
     pub(super) next_id: u16,
     pub(super) partial_since: Option<Duration>,
     pub(super) unsent_since: Option<Duration>,
-    /// The client has closed its side; what it has sent before is still worked on.
-    pub(super) gone: bool,
 }
 
 impl Link {
@@ -88,7 +93,6 @@ impl Link {
             next_id: 0,
             partial_since: None,
             unsent_since: None,
-            gone: false,
         })
     }
 

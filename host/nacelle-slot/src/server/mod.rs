@@ -34,6 +34,7 @@ use crate::protocol::{Header, MapArea, flag, region};
 
 pub use host::Host;
 use link::Link;
+use listener::Listener;
 
 /// Doorbells with an eventfd at most: as many descriptors as a message has.
 pub const MAX_DOORBELLS: usize = channel::MAX_DESCRIPTORS;
@@ -177,8 +178,6 @@ pub struct Server {
     state: State,
 }
 
-use listener::Listener;
-
 impl Server {
     /// A slot at `path`, where a client may connect.
     ///
@@ -219,6 +218,9 @@ impl Server {
         let ready = self.wait(wait)?;
         did |= self.state.ring(&ready.doorbells, function);
         did |= self.state.messages(function);
+        if ready.hung_up {
+            did |= self.state.hung_up(function);
+        }
         if ready.listener {
             did |= self.accept(function)?;
         }
@@ -252,17 +254,18 @@ impl Server {
         let mut fds: SmallVec<[PollFd<'_>; MAX_DOORBELLS + 2]> =
             self.state.doorbells.iter().map(|doorbell| PollFd::new(doorbell, PollFlags::IN)).collect();
         let doorbells = fds.len();
-        // A newcomer waits while the last client's commands are worked on.
-        let accepts = self.listener.as_ref().filter(|_| !self.state.link.as_ref().is_some_and(|link| link.gone));
-        fds.extend(accepts.map(|listener| PollFd::from_borrowed_fd(listener.socket(), PollFlags::IN)));
-        if let Some(link) = self.state.link.as_ref().filter(|link| !link.gone) {
+        let listener = self.listener.as_ref();
+        fds.extend(listener.map(|listener| PollFd::from_borrowed_fd(listener.socket(), PollFlags::IN)));
+        let link = self.state.link.as_ref();
+        fds.extend(link.map(|link| {
             let interest = channel::interest(&link.channel, link.takes_more(&self.state.config));
-            fds.push(PollFd::from_borrowed_fd(link.channel.socket(), interest));
-        }
+            PollFd::from_borrowed_fd(link.channel.socket(), interest)
+        }));
         channel::wait(&mut fds, Some(wait))?;
         Ok(Ready {
             doorbells: fds[..doorbells].iter().map(channel::is_ready).collect(),
-            listener: accepts.is_some() && channel::is_ready(&fds[doorbells]),
+            listener: listener.is_some() && channel::is_ready(&fds[doorbells]),
+            hung_up: link.is_some() && fds.last().is_some_and(|last| last.revents().contains(PollFlags::HUP)),
         })
     }
 
@@ -282,6 +285,8 @@ impl Server {
 struct Ready {
     doorbells: SmallVec<[bool; MAX_DOORBELLS]>,
     listener: bool,
+    /// The client has closed its side.
+    hung_up: bool,
 }
 
 impl State {
@@ -310,7 +315,7 @@ impl State {
 
     /// Whether there is something to do without news.
     fn has_work(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.pending.is_none() && (!link.backlog.is_empty() || link.gone))
+        self.link.as_ref().is_some_and(|link| link.pending.is_none() && !link.backlog.is_empty())
     }
 
     /// `wait`, or less if a time limit ends before.
@@ -331,7 +336,7 @@ impl State {
                 self.command(message, function);
                 continue;
             }
-            if link.gone || !link.takes_more(&self.config) {
+            if !link.takes_more(&self.config) {
                 break;
             }
             match link.channel.receive() {
@@ -358,16 +363,23 @@ impl State {
                     self.throw_out(function);
                     break;
                 }
-                Ok(Received::Closed) | Err(_) => link.gone = true,
+                Ok(Received::Closed) | Err(_) => {
+                    self.disconnect(function);
+                    return true;
+                }
             }
         }
         count += usize::from(self.flush(function));
-        let over = |link: &Link| link.gone && link.pending.is_none() && link.backlog.is_empty();
-        if self.link.as_ref().is_some_and(over) {
-            self.disconnect(function);
-            count += 1;
-        }
         count > 0
+    }
+
+    /// The client has closed its side. If more of what it has sent can be read, that is worked on first.
+    fn hung_up<F: Function + ?Sized>(&mut self, function: &mut F) -> bool {
+        let stuck = self.link.as_ref().is_some_and(|link| !link.takes_more(&self.config));
+        if stuck {
+            self.disconnect(function);
+        }
+        stuck
     }
 
     /// Sends what waits. Whether anything was sent.
@@ -414,9 +426,12 @@ impl State {
         self.disconnect(function);
     }
 
-    /// The client has gone: nothing of it stays.
+    /// The client has gone: nothing of it stays, nor what it has sent and was not worked on.
     fn disconnect<F: Function + ?Sized>(&mut self, function: &mut F) {
         let Some(link) = self.link.take() else { return };
+        if link.pending.is_some_and(|pending| pending.what.is_reset()) {
+            self.space.reset();
+        }
         self.dma.clear();
         self.interrupts.release();
         if !link.agreed {
