@@ -873,6 +873,43 @@ fn a_client_that_goes_is_not_waited_for() {
     assert_eq!(server.config_space().settings().max_payload, 128);
 }
 
+/// Posted writes that it has sent before it went are done, and the next client waits so long.
+#[test]
+fn who_comes_right_behind_a_client_that_has_gone_is_welcome() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("slot");
+    let mut toy = Toy::new();
+    let mut server = Server::bind(&path, Toy::space(), toy.config()).unwrap();
+    let message = |command: u16, flags: u32, payload: &[u8]| {
+        let header = Header { id: 1, command, flags, size: 16 + payload.len() as u32, ..Header::default() };
+        [header.as_bytes(), payload].concat()
+    };
+    let access = RegionAccess { offset: register::SCRATCH, region: 0, count: 4 };
+    let hello = message(command::VERSION, 0, Version::default().as_bytes());
+    let read = message(command::REGION_READ, 0, access.as_bytes());
+    for round in 1..=3u8 {
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(&hello).unwrap();
+        server.poll(Duration::ZERO, Duration::ZERO, &mut toy).unwrap();
+        for number in 1..=200 {
+            let bytes = [access.as_bytes(), &[round, number, 0, 0]].concat();
+            client.write_all(&message(command::REGION_WRITE, flag::NO_REPLY, &bytes)).unwrap();
+        }
+        drop(client);
+        let mut next = UnixStream::connect(&path).unwrap();
+        next.write_all(&[&hello[..], &read].concat()).unwrap();
+        // Its own side stays open until it has its answers.
+        next.shutdown(std::net::Shutdown::Write).unwrap();
+        for _ in 0..20 {
+            server.poll(Duration::ZERO, Duration::ZERO, &mut toy).unwrap();
+        }
+        assert_eq!((server.counters().clients, server.counters().turned_away), (2 * u64::from(round), 0));
+        let mut answers = Vec::new();
+        next.read_to_end(&mut answers).unwrap();
+        assert!(answers.ends_with(&[round, 200, 0, 0]), "{answers:?}");
+    }
+}
+
 #[test]
 fn a_client_that_vanishes_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();

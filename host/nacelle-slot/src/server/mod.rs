@@ -221,7 +221,8 @@ impl Server {
         if ready.hung_up {
             did |= self.state.hung_up(function);
         }
-        if ready.listener {
+        // A newcomer waits while what the last client has sent is worked on.
+        if ready.listener && !(ready.hung_up && self.has_client()) {
             did |= self.accept(function)?;
         }
         Ok(did)
@@ -364,6 +365,8 @@ impl State {
                     break;
                 }
                 Ok(Received::Closed) | Err(_) => {
+                    // It may have closed only the side by which it sends.
+                    self.flush(function);
                     self.disconnect(function);
                     return true;
                 }
