@@ -146,7 +146,7 @@ impl DmaTable {
         self.regions.is_empty()
     }
 
-    /// Takes a range of `size` bytes, which are in `file` from `offset` on, or are reached by messages.
+    /// Takes a range of `size` bytes, which are in `file` from `offset` on, or are reached by messages. Gives its addresses.
     ///
     /// # Errors
     /// If it cannot be, or is too much. Nothing has changed then.
@@ -156,7 +156,7 @@ impl DmaTable {
         size: u64,
         access: Access,
         file: Option<(OwnedFd, u64)>,
-    ) -> Result<(), MapError> {
+    ) -> Result<RangeInclusive<u64>, MapError> {
         if size == 0 {
             return Err(MapError::Empty);
         }
@@ -175,7 +175,7 @@ impl DmaTable {
             Some((file, offset)) => backing(file, offset, size, access)?,
         };
         self.regions.insert(address, Region { last: *range.end(), access, backing });
-        Ok(())
+        Ok(range)
     }
 
     fn overlaps(&self, range: &RangeInclusive<u64>) -> bool {

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::config_space::ConfigEvent;
 use crate::dma::Fault;
+use crate::pages::Access;
 use crate::server::Host;
 
 /// An access that the function has not answered yet. No two have the same.
@@ -83,6 +84,14 @@ pub trait Function {
     /// # Errors
     /// As [`bar_read`](Self::bar_read).
     fn reset(&mut self, host: &mut Host<'_>, cause: ResetCause, token: Token) -> Result<Answer, Errno>;
+
+    /// The client gives memory, which the function may access from now on.
+    ///
+    /// # Errors
+    /// What the client is told, if the function cannot use it. Then it is not mapped.
+    fn mapping(&mut self, _host: &mut Host<'_>, _range: RangeInclusive<u64>, _access: Access) -> Result<(), Errno> {
+        Ok(())
+    }
 
     /// The client takes memory away. The answer says that no access to it is under way any more; until then it can be accessed.
     fn unmapping(&mut self, _host: &mut Host<'_>, _range: RangeInclusive<u64>, _token: Token) -> Answer {

@@ -17,7 +17,7 @@ use nacelle_slot::protocol::{
     RegionIoFds, SetIrqs, SparseMmap, Version, command, dma, flag, irq, region, split,
 };
 use nacelle_slot::{Errno, ResetCause, Server, ServerConfig, ServerError};
-use support::{PENDING, TABLE, Toy, VECTORS, register, status};
+use support::{PENDING, TABLE, Toy, UNUSABLE, VECTORS, register, status};
 use zerocopy::IntoBytes;
 
 /// A client and a server in one thread, and a clock that only the test moves.
@@ -457,6 +457,18 @@ fn memory_is_given_back_when_nothing_of_it_is_used() {
     bench.now += Duration::from_secs(60);
     assert_eq!(errno(&bench.hear().unwrap()), None);
     assert_eq!(bench.map(0x8000, 0x1000, None), None, "it is not mapped any more");
+    // One that never stops and has asked: it is told that nobody answers.
+    let mut bench = Bench::with(|config| config.device_timeout = Duration::from_secs(1));
+    bench.config_write(4, &[6]);
+    assert_eq!(bench.map(0x8000, 0x1000, None), None);
+    bench.write(0, register::DELAY, &[0xff, 0xff]).unwrap();
+    bench.go(0x8000, 8);
+    assert_eq!(bench.hear().unwrap().header.command, command::DMA_READ);
+    bench.send(command::DMA_UNMAP, 0, &[DmaUnmap { address: 0x8000, ..unmap }.as_bytes()], &[]);
+    bench.poll();
+    bench.now += Duration::from_secs(1);
+    assert_eq!(errno(&bench.hear().unwrap()), None);
+    assert_eq!(bench.toy.faults, [Fault::Timeout]);
 }
 
 #[test]
@@ -473,6 +485,9 @@ fn mappings_that_cannot_be_are_refused() {
         (0x8000, u64::MAX, Errno::INVAL),
     ] {
         assert_eq!(bench.map(address, size, None), Some(errno), "{address:#x} {size:#x}");
+    }
+    for _ in 0..2 {
+        assert_eq!(bench.map(UNUSABLE, 0x1000, None), Some(Errno::NXIO), "what the function refuses is not mapped");
     }
     for (address, size) in
         [(0x1000, 0x800), (0x1800, 0x800), (0x1800, 0x100), (0, 0x1001), (0x1fff, 0x9000), (0x1000, 0), (u64::MAX, 2)]

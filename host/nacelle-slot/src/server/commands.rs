@@ -9,7 +9,8 @@ use zerocopy::IntoBytes;
 
 use crate::channel::{Descriptors, MAX_DESCRIPTORS, Message};
 use crate::config_space::{CONFIG_BYTES, ConfigEvent, Power};
-use crate::function::{Answer, BarAccess, Function, ResetCause, Token};
+use crate::dma::Fault;
+use crate::function::{Answer, BarAccess, DmaToken, Function, ResetCause, Token};
 use crate::interrupts::is_eventfd;
 use crate::pages::Access;
 use crate::protocol::{
@@ -79,7 +80,7 @@ impl State {
             command::SET_IRQS => self.set_irqs(payload, descriptors),
             command::REGION_READ => self.region_read(header, payload, function),
             command::REGION_WRITE => self.region_write(header, payload, function),
-            command::DMA_MAP => self.dma_map(payload, descriptors),
+            command::DMA_MAP => self.dma_map(payload, descriptors, function),
             command::DMA_UNMAP => self.dma_unmap(header, payload, function),
             command::RESET if payload.is_empty() => self.device_reset(header, function),
             command::RESET => Err(Errno::INVAL),
@@ -407,7 +408,12 @@ impl State {
         Ok(Outcome::Replied)
     }
 
-    fn dma_map(&mut self, payload: &[u8], mut descriptors: Descriptors) -> Result<Outcome, Errno> {
+    fn dma_map<F: Function + ?Sized>(
+        &mut self,
+        payload: &[u8],
+        mut descriptors: Descriptors,
+        function: &mut F,
+    ) -> Result<Outcome, Errno> {
         let (map, rest) = split::<DmaMap>(payload).ok_or(Errno::INVAL)?;
         let right = rest.is_empty() && map.argsz as usize >= size_of::<DmaMap>() && descriptors.len() <= 1;
         if !right || map.flags & !(dma::READ | dma::WRITE) != 0 {
@@ -415,7 +421,11 @@ impl State {
         }
         let access = Access { read: map.flags & dma::READ != 0, write: map.flags & dma::WRITE != 0 };
         let file = descriptors.pop().map(|file| (file, map.offset));
-        self.dma.map(map.address, map.size, access, file).map_err(|error| error.errno())?;
+        let range = self.dma.map(map.address, map.size, access, file).map_err(|error| error.errno())?;
+        if let Err(errno) = function.mapping(&mut Host(self), range.clone(), access) {
+            self.dma.unmap(&range);
+            return Err(errno);
+        }
         Ok(Outcome::Done)
     }
 
@@ -465,14 +475,20 @@ impl State {
     }
 
     /// The function has taken too long. What it may not access any more it finds unmapped all the same.
-    pub(super) fn give_up(&mut self, token: Token) {
-        let unmap = self.link.as_mut().and_then(|link| {
+    pub(super) fn give_up<F: Function + ?Sized>(&mut self, token: Token, function: &mut F) {
+        let unmapped = self.link.as_mut().and_then(|link| {
             let pending = link.pending.as_ref().filter(|pending| pending.token == token.0)?;
             let What::Unmap { range, .. } = &pending.what else { return None };
-            link.in_flight.retain(|request| !request.touches(range));
-            Some(())
+            Some(link.in_flight.extract_if(.., |request| request.touches(range)).collect::<SmallVec<[_; 4]>>())
         });
-        self.finish(token, if unmap.is_some() { Ok(&[]) } else { Err(Errno::TIMEDOUT) });
+        let Some(unanswered) = unmapped else {
+            self.finish(token, Err(Errno::TIMEDOUT));
+            return;
+        };
+        self.finish(token, Ok(&[]));
+        for request in unanswered {
+            function.dma_done(&mut Host(self), DmaToken(request.token), Err(Fault::Timeout));
+        }
     }
 
     /// Ends the command that the function has answered, if it is still waited for.

@@ -14,7 +14,7 @@ mod listener;
 mod regions;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -234,6 +234,20 @@ impl Server {
         self.state.link.is_some()
     }
 
+    /// What to wait for: readable when [`poll`](Self::poll) has something to do.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let link = self.state.link.as_ref().filter(|link| link.takes_more(&self.state.config));
+        let doorbells = self.state.doorbells.iter().map(AsFd::as_fd);
+        let listener = self.listener.as_ref().map(Listener::socket);
+        listener.into_iter().chain(link.map(|link| link.channel.socket())).chain(doorbells)
+    }
+
+    /// Whether the client has not taken all that it was sent: then [`poll`](Self::poll) again soon.
+    #[must_use]
+    pub fn is_sending(&self) -> bool {
+        self.state.link.as_ref().is_some_and(|link| link.channel.unsent() > 0)
+    }
+
     /// What it counted.
     #[must_use]
     pub fn counters(&self) -> ServerCounters {
@@ -415,7 +429,7 @@ impl State {
         let mut any = false;
         if let Some(pending) = link.pending.as_ref().filter(|pending| pending.deadline <= now) {
             any = true;
-            self.give_up(Token(pending.token));
+            self.give_up(Token(pending.token), function);
         }
         any | self.expire_requests(function)
     }

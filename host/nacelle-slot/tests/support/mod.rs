@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nacelle_slot::config_space::{Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place};
 use nacelle_slot::dma::Fault;
-use nacelle_slot::pages::Pages;
+use nacelle_slot::pages::{Access, Pages};
 use nacelle_slot::protocol::MapArea;
 use nacelle_slot::{
     Answer, BarAccess, DmaToken, Doorbell, Errno, Function, Host, MappedBar, ResetCause, ServerConfig, Token, Transfer,
@@ -50,6 +50,8 @@ pub mod status {
 pub const VECTORS: u16 = 20;
 pub const TABLE: u64 = 0x8000;
 pub const PENDING: u64 = 0xc000;
+/// Where it takes no memory.
+pub const UNUSABLE: u64 = 0xbad_0000;
 
 #[derive(Debug)]
 enum Sum {
@@ -230,6 +232,10 @@ impl Function for Toy {
         self.registers.fill(0);
         self.sum = Sum::Idle;
         Ok(answer)
+    }
+
+    fn mapping(&mut self, _: &mut Host<'_>, range: RangeInclusive<u64>, _: Access) -> Result<(), Errno> {
+        if *range.start() == UNUSABLE { Err(Errno::NXIO) } else { Ok(()) }
     }
 
     fn unmapping(&mut self, _: &mut Host<'_>, range: RangeInclusive<u64>, token: Token) -> Answer {
