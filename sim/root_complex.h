@@ -38,10 +38,12 @@ class RootComplex {
 
     using Send = std::function<void(Tlp tlp, int64_t time)>;
     using Ended = std::function<void(uint16_t tag)>;
+    using Taken = std::function<void(const Tlp &tlp, int64_t time)>;
 
-    RootComplex(const nacelle_sim_slot &slot, const HostTimes &times, Agenda &agenda, Send send, Ended ended)
-        : slot_(slot), times_(times), agenda_(agenda), send_(std::move(send)), ended_(std::move(ended)), tlb_(slot.iommu_entries),
-          random_(slot.random_seed) {}
+    // `send`: to the device. `ended`: a read has its last completion, or will have none. `taken`: there is room for another request.
+    RootComplex(const nacelle_sim_slot &slot, const HostTimes &times, Agenda &agenda, Send send, Ended ended, Taken taken)
+        : slot_(slot), times_(times), agenda_(agenda), send_(std::move(send)), ended_(std::move(ended)), taken_(std::move(taken)),
+          tlb_(slot.iommu_entries), random_(slot.random_seed) {}
 
     HostMemory memory;
     nacelle_sim_slot_stats stats{};
@@ -56,9 +58,15 @@ class RootComplex {
     void request(Tlp tlp, int64_t time) {
         const int64_t walk = tlb_.misses(tlp.address) && !is_interrupt(tlp) ? miss() : 0;
         auto kept = std::make_shared<Tlp>(std::move(tlp));
+        // The program may be slow: what it is to write keeps its room until it has done it.
+        const bool waits = kept->kind == kMemWrite && !is_interrupt(*kept) && by_message(*kept);
+        if (!waits) taken_(*kept, time + times_.write);
         if (kept->kind == kMemWrite) {
             posted_until_ = std::max(posted_until_, time + times_.write + walk);
-            agenda_.at(posted_until_, [this, kept](int64_t) { write(*kept); });
+            agenda_.at(posted_until_, [this, kept, waits](int64_t at) {
+                const bool asked = write(kept, waits);
+                if (waits && !asked) taken_(*kept, at);
+            });
         } else {
             int64_t ready = std::max(posted_until_, time + times_.read + walk);
             if (chance(slot_.tail_ppm)) ready += int64_t(slot_.tail_ns) * 1000;
@@ -92,9 +100,11 @@ class RootComplex {
         asked_.erase(found);
         unanswered_writes_.erase(token);
         --asked.range->under_way;
-        if (asked.request) {
+        if (asked.request && asked.request->kind == kMemRead) {
             if (data) complete(*asked.request, static_cast<const uint8_t *>(data), now);
             else fail(*asked.request, kAbort, now);
+        } else if (asked.request.use_count() == 1) {  // of its last run
+            taken_(*asked.request, now);
         }
         return true;
     }
@@ -103,7 +113,7 @@ class RootComplex {
   private:
     struct Asked {
         HostRange *range;
-        std::shared_ptr<Tlp> request;  // of a read
+        std::shared_ptr<Tlp> request;  // null: a write that has its room back already
     };
 
     template <class Item>
@@ -125,25 +135,41 @@ class RootComplex {
         faults_.push_back({tlp.first_byte(), tlp.enabled_bytes(), is_write});
     }
 
-    void write(const Tlp &tlp) {
+    bool by_message(const Tlp &tlp) {
+        const HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
+        return range && !range->memory;
+    }
+
+    // True: the program has been asked. `waits`: room is given back when it has answered all.
+    bool write(const std::shared_ptr<Tlp> &kept, bool waits) {
+        const Tlp &tlp = *kept;
+        bool asked = false;
         if (is_interrupt(tlp)) {
             uint32_t data;
             std::memcpy(&data, tlp.data.data(), 4);
             interrupts_.emplace_back(next_token_, nacelle_sim_slot_interrupt{tlp.address, data, 0});
             ++stats.interrupts;
-            return;
+            return false;
         }
-        if (tlp.poisoned) return;
+        if (tlp.poisoned) return false;
         HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
-        if (!range) return fault(tlp, true);
+        if (!range) {
+            fault(tlp, true);
+            return false;
+        }
         for (uint32_t from = 0, to; from < tlp.dwords * 4; from = to) {  // what is enabled, in runs
             to = from + 1;
             if (!tlp.enabled(from)) continue;
             while (to < tlp.dwords * 4 && tlp.enabled(to)) ++to;
             const uint64_t address = tlp.address + from;
-            if (range->memory) std::memcpy(range->memory + (address - range->base), &tlp.data[from], to - from);
-            else unanswered_writes_.insert(ask(range, address, to - from, nullptr, &tlp.data[from]));
+            if (range->memory) {
+                std::memcpy(range->memory + (address - range->base), &tlp.data[from], to - from);
+                continue;
+            }
+            unanswered_writes_.insert(ask(range, address, to - from, waits ? kept : nullptr, &tlp.data[from]));
+            asked = true;
         }
+        return asked;
     }
 
     void read(const Tlp &tlp, int64_t time) {
@@ -243,6 +269,7 @@ class RootComplex {
     Agenda &agenda_;
     Send send_;
     Ended ended_;
+    Taken taken_;
     IoTlb tlb_;
     std::mt19937_64 random_;
     uint32_t mps_ = 128;

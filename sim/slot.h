@@ -69,11 +69,10 @@ class Slot {
         agenda_ = std::make_unique<Agenda>();
         posted_ = std::make_unique<Credits>(is.posted_headers, is.posted_data);
         non_posted_ = std::make_unique<Credits>(is.non_posted_headers, UINT32_MAX);
-        taking_ps_ = times.write;
         monitor_ = std::make_unique<TlpMonitor>();
         root_ = std::make_unique<RootComplex>(
             is, times, *agenda_, [this](Tlp tlp, int64_t time) { send(std::move(tlp), time, nullptr); },
-            [this](uint16_t tag) { monitor_->answered(tag); });
+            [this](uint16_t tag) { monitor_->answered(tag); }, [this](const Tlp &tlp, int64_t time) { give_back(tlp, time); });
         host_ = std::make_unique<HostRequests>(is, times, cycle_ps_, *agenda_, [this](Tlp tlp, int64_t time, Taken taken) {
             send(std::move(tlp), time, std::move(taken));
         });
@@ -268,7 +267,6 @@ class Slot {
             return peer.slot->from_peer(std::move(tlp), time + peer.latency,
                                         [this, credit](int64_t at) { give_back(*credit, std::max(at, now_)); });
         }
-        give_back(tlp, time + taking_ps_);
         root_->request(std::move(tlp), time);
     }
 
@@ -307,7 +305,7 @@ class Slot {
     }
 
     const int64_t cycle_ps_;
-    int64_t now_ = 0, taking_ps_ = 0, stall_begin_ = 0, stall_end_ = 0;
+    int64_t now_ = 0, stall_begin_ = 0, stall_end_ = 0;
     Bar bars_[kBars];
     std::vector<Peer> peers_;
     std::unique_ptr<Agenda> agenda_;

@@ -373,6 +373,34 @@ void order() {
     device.clean("order");
 }
 
+// Writes that the program has not done yet keep their credits: a device cannot send more than those, however slow the program is.
+void credits_of_messages() {
+    Device device;
+    const uint64_t far = kBase + kSize;
+    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    const auto granted = [&] {
+        device.steps(300);
+        return (long long)(device.slot.posted().headers + (device.slot.posted().data << 16));
+    };
+    const long long before = granted(), one = 1 + (4ll << 16), small = 1 + (1ll << 16);
+    device.send(device.write(kBase, some(device.random, 64)));
+    same(granted(), before + one, "credits of a write in place");
+    Tlp holes = device.write(far, some(device.random, 8));
+    holes.first_be = 0b0101;
+    device.send(holes);
+    device.send(device.write(far + 64, some(device.random, 64)));
+    device.send(device.write(far + kPage, some(device.random, 64)));
+    same(granted(), before + 2 * one, "credits of writes by message, and of one to nowhere");
+    std::vector<nacelle_sim_slot_message> messages(4);
+    for (auto &message : messages) same(device.slot.root().pull(&message), true, "a message");
+    same((long long)messages[2].address, (long long)far + 4, "the third run begins behind the second hole");
+    for (const int number : {3, 0, 2}) device.slot.answer(messages[number].token, nullptr);
+    same(granted(), before + 3 * one, "credits of the write that is done");
+    device.slot.answer(messages[1].token, nullptr);
+    same(granted(), before + 3 * one + small, "and of that with holes, when all of it is");
+    device.clean("credits of messages");
+}
+
 // ---- what goes wrong ----
 
 void errors() {
@@ -650,6 +678,7 @@ int main(int count, char **arguments) {
         traffic(1, 3000, 1, rcb, 256);
     }
     order();
+    credits_of_messages();
     errors();
     credits();
     host();
