@@ -41,8 +41,7 @@ impl Device {
 
     /// Waits until one of its threads has something for it, or until a moment of the system's time.
     pub(crate) fn wait(&self, until: std::time::Instant) {
-        let wake = self.engine.wake_fd().expect("a software device has threads");
-        nacelle_link::wait_readable([wake], Some(until)).expect("the system lets it wait");
+        nacelle_link::wait_readable(self.engine.wake_fds(), Some(until)).expect("the system lets it wait");
     }
 
     fn counter(&mut self, name: &str) -> u64 {

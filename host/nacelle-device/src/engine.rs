@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 use nacelle_manage::{DeviceKind, Manage};
 use nacelle_roce::{Batch, Datagrams, Transmit, UdpInterface};
 use nacelle_wire::MacAddr;
+use smallvec::SmallVec;
 
 use crate::{DeviceError, PushError, Stamp};
+
+/// What a device waits for beside its link.
+pub type WakeFds<'a> = SmallVec<[BorrowedFd<'a>; 2]>;
 
 /// What a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +60,9 @@ pub trait Engine: Manage {
     /// When it must run again though no frame came, at the latest.
     fn wake_at(&self) -> Option<Instant>;
 
-    /// Readable when it must run again though no frame came.
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
+    /// Readable, any of them, when it must run again though no frame came.
+    fn wake_fds(&self) -> WakeFds<'_> {
+        WakeFds::new()
     }
 
     /// Ends its connections in order, if it can: their peers are told by DREQs, which it sends from now on.

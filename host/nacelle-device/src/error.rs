@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nacelle::{ErrorCode, explain};
 use nacelle_link::LinkError;
+use nacelle_slot::ServerError;
 
 use crate::KernelError;
 
@@ -38,6 +39,9 @@ pub enum DeviceError {
         /// What it lacks.
         what: &'static str,
     },
+    /// It cannot be put into a slot.
+    #[error(transparent)]
+    Slot(#[from] ServerError),
     /// A register access was answered with an error.
     #[error("the device answers register {address:#07x} with an error")]
     Register {
@@ -109,7 +113,8 @@ impl DeviceError {
             Self::WindowOpen { .. } => ErrorCode::WindowOpen,
             Self::Defect => ErrorCode::Lost,
             Self::Kernel(_) => ErrorCode::KernelRefused,
-            Self::Link(_) | Self::Io { .. } => ErrorCode::Link,
+            Self::Slot(ServerError::Taken { .. }) => ErrorCode::AddressTaken,
+            Self::Link(_) | Self::Io { .. } | Self::Slot(_) => ErrorCode::Link,
         }
     }
 
@@ -131,6 +136,8 @@ impl DeviceError {
             Self::Kernel(KernelError::SameCode { .. } | KernelError::SameName { .. }) => {
                 "leave one of the kernels out, or give it another name and other function codes"
             }
+            Self::Slot(ServerError::Taken { .. }) => "name another socket with --slot, or end the other device",
+            Self::Slot(_) => "name a socket in a directory that is this user's with --slot",
             Self::Link(error) => explain::links::advice(error),
             Self::Io { .. } => "name another wire with --wire",
             Self::NoLibrary { .. } | Self::WindowOpen { .. } | Self::Kernel(_) => self.code().text().advice,
@@ -159,6 +166,8 @@ mod tests {
             (DeviceError::Taken { what: "soft0".into() }, ErrorCode::AddressTaken),
             (LinkError::NameTaken { name: "soft0".into(), dir: path.clone() }.into(), ErrorCode::AddressTaken),
             (DeviceError::WindowOpen { number: 7 }, ErrorCode::WindowOpen),
+            (ServerError::Taken { path: path.clone() }.into(), ErrorCode::AddressTaken),
+            (ServerError::System(io::ErrorKind::OutOfMemory.into()).into(), ErrorCode::Link),
             (DeviceError::Defect, ErrorCode::Lost),
             (kernel.into(), ErrorCode::KernelRefused),
             (KernelError::Library { path, why }.into(), ErrorCode::KernelRefused),

@@ -201,7 +201,7 @@ impl<P: Port> Host<P> {
             }
             if !moved {
                 let until = self.port.next_deadline().map_or(deadline, |at| at.min(deadline));
-                self.pump.sleep(now, self.port.wake_fd(), until)?;
+                self.pump.sleep(now, self.port.wake_fds(), until)?;
             }
         }
     }
@@ -209,7 +209,7 @@ impl<P: Port> Host<P> {
     fn sleep(&mut self, now: Instant) -> Result<(), LinkError> {
         let tick = now + if self.management.is_writing() { WRITE_AGAIN } else { TICK };
         let until = self.port.next_deadline().map_or(tick, |at| at.min(tick));
-        self.pump.sleep(now, self.port.wake_fd().into_iter().chain(self.management.fds()), until)
+        self.pump.sleep(now, self.port.wake_fds().into_iter().chain(self.management.fds()), until)
     }
 
     /// Answers management requests. Returns whether there were any.

@@ -23,7 +23,7 @@ mod soft;
 mod trace;
 
 pub use acceptor::{Acceptor, AcceptorOptions};
-pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity};
+pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity, WakeFds};
 pub use error::DeviceError;
 pub use gate::Gate;
 pub use host::{Host, SERVICE_PORT};
@@ -33,6 +33,9 @@ pub use manage::Management;
 pub use place::{DEFAULT_ADDRESS, Place};
 pub use port::{EthernetPort, Port, UdpPort};
 pub use rtl::{Bounds, RtlEngine, find_library};
-pub use sim::{MemoryFaults, PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, Stamp};
+pub use sim::{
+    MemoryFaults, PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, SlotAnswer, SlotFacts, SlotInterrupt, SlotMessage,
+    SlotSettings, SlotSpace, SlotStats, Stamp, Stop, Unmapped,
+};
 pub use soft::{IncomingRead, IncomingWrite, SoftConfig, SoftEngine, Window, Windows};
 pub use trace::TraceLog;

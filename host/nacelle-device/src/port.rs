@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime};
 
 use nacelle_driver::{DatagramMedium, Frames, Limits, Medium, Station};
@@ -11,7 +10,7 @@ use nacelle_link::{Direction, Link, Recorder};
 use nacelle_manage::Trace;
 use nacelle_roce::{Batch, Datagrams, Transmit};
 
-use crate::{DatagramEngine, Engine, FrameEngine, PushError, Stamp, TraceLog};
+use crate::{DatagramEngine, Engine, FrameEngine, PushError, Stamp, TraceLog, WakeFds};
 
 /// A device with the medium that it is on.
 pub trait Port: Station<Self::Medium> {
@@ -29,8 +28,8 @@ pub trait Port: Station<Self::Medium> {
     /// True if only time or a packet can change anything.
     fn is_idle(&self) -> bool;
 
-    /// As [`Engine::wake_fd`].
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
+    /// As [`Engine::wake_fds`].
+    fn wake_fds(&self) -> WakeFds<'_>;
 
     /// Records what has passed since the last time.
     fn record(&mut self) {}
@@ -138,8 +137,8 @@ impl<E: FrameEngine> Port for EthernetPort<E> {
         self.engine.idle() && self.waiting.is_none()
     }
 
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.engine.wake_fd()
+    fn wake_fds(&self) -> WakeFds<'_> {
+        self.engine.wake_fds()
     }
 
     /// In the order of device time.
@@ -213,8 +212,8 @@ impl<E: DatagramEngine> Port for UdpPort<E> {
         self.engine.idle()
     }
 
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.engine.wake_fd()
+    fn wake_fds(&self) -> WakeFds<'_> {
+        self.engine.wake_fds()
     }
 
     fn trace(&self, _since: u64) -> Option<Trace> {

@@ -9,14 +9,19 @@ use std::time::{Duration, Instant};
 use nacelle_manage::images::ImageKey;
 use nacelle_manage::map::{Register, device};
 use nacelle_manage::{AddressMode, DeviceKind, Ipv6Mode};
+use nacelle_wire::MacAddr;
 
-use crate::{DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp};
+use crate::{
+    DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp, Stop, WakeFds,
+};
 
 mod kernels;
 mod managed;
+mod slot;
 
 use kernels::KernelTable;
 use managed::ManagedTable;
+use slot::Slot;
 
 /// The data path's width if none is asked for, in bits.
 const DEFAULT_DATA_W: u32 = 512;
@@ -46,6 +51,9 @@ pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, Device
     let above = starts.iter().flatten().flat_map(|start| start.ancestors());
     above.map(|dir| dir.join(&file)).find(|path| path.is_file()).ok_or(DeviceError::NoLibrary { file })
 }
+
+/// A client of the slot that does not take what it is sent is looked at this often.
+const SENDING_WAKE: Duration = Duration::from_millis(1);
 
 /// What one caller (an IPv4 address), and one kernel, may have of the simulated RTL. 0 is no bound, `None` what the device begins
 /// with (docs/reference/registers.md). The registers hold no more than what each field says; a larger bound is that one.
@@ -82,6 +90,7 @@ pub struct RtlEngine {
     facts: Facts,
     managed: ManagedTable,
     kernels: KernelTable,
+    slot: Option<Slot>,
 }
 
 impl RtlEngine {
@@ -111,6 +120,7 @@ impl RtlEngine {
             facts,
             managed,
             kernels: KernelTable::default(),
+            slot: None,
         })
     }
 
@@ -144,6 +154,16 @@ impl RtlEngine {
         Self { image_key, ..self }
     }
 
+    /// The same device in a slot: clients of vfio-user find it at the socket `path`. Its serial number is made of the MAC address.
+    ///
+    /// # Errors
+    /// [`DeviceError::Without`] if it was not built for a slot; [`DeviceError::Slot`] if another device is there, or the socket cannot
+    /// be made.
+    pub fn with_slot(mut self, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
+        self.slot = Some(Slot::new(&mut self.sim, path, mac)?);
+        Ok(self)
+    }
+
     /// The device itself, for tools that look deeper.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
@@ -163,9 +183,13 @@ impl Engine for RtlEngine {
         self.facts
     }
 
-    fn run(&mut self, _now: Instant) {
+    fn run(&mut self, now: Instant) {
         if !self.sim.idle() {
-            self.sim.step(SLICE, true);
+            self.sim.step(SLICE, if self.slot.is_some() { Stop::FrameOrSlot } else { Stop::Frame });
+        }
+        // Behind the step: what it has left of the slot would not be seen by an idle device.
+        if let Some(slot) = &mut self.slot {
+            slot.poll(&mut self.sim, now);
         }
     }
 
@@ -179,7 +203,12 @@ impl Engine for RtlEngine {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        Some(Instant::now() + IDLE_WAKE)
+        let sending = self.slot.as_ref().is_some_and(Slot::is_sending);
+        Some(Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE })
+    }
+
+    fn wake_fds(&self) -> WakeFds<'_> {
+        self.slot.iter().flat_map(Slot::fds).collect()
     }
 
     fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
@@ -213,6 +242,9 @@ impl Engine for RtlEngine {
             ("sim.dram_write_bytes", stats.dram_write_bytes),
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(slot) = &self.slot {
+            all.extend(slot.counters(&self.sim).map(|(name, value)| (name.to_owned(), value)));
+        }
         Ok(all)
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The simulated device's library behind a safe interface: the only place with unsafe code in this crate.
+//! The simulated device's library behind a safe interface: with what is below it the only place with unsafe code in this crate.
 //!
 //! The library is loaded at run time, so this crate builds where there is no simulator. `sim/nacelle_sim.h` says what each
 //! function does; the structures here are laid out as there.
@@ -13,9 +13,14 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 use libloading::Library;
+use rustc_hash::FxHashMap;
 
 use crate::DeviceError;
 use crate::loading::reason;
+
+mod slot;
+
+pub use slot::{SlotAnswer, SlotFacts, SlotInterrupt, SlotMessage, SlotSettings, SlotSpace, SlotStats, Unmapped};
 
 /// The ABI of this wrapper (`NACELLE_SIM_ABI`).
 const ABI: u32 = 5;
@@ -145,6 +150,7 @@ struct Functions {
     dram_write: unsafe extern "C" fn(*mut RawSim, u64, *const c_void, usize) -> c_int,
     set_faults: unsafe extern "C" fn(*mut RawSim, u32, *const MemoryFaults) -> c_int,
     get_stats: unsafe extern "C" fn(*const RawSim, *mut SimStats),
+    slot: slot::Functions,
     // Last, so that the code outlives the pointers into it.
     _library: Library,
 }
@@ -194,6 +200,7 @@ impl SimLibrary {
                 dram_write: symbol!(b"nacelle_sim_dram_write\0"),
                 set_faults: symbol!(b"nacelle_sim_set_faults\0"),
                 get_stats: symbol!(b"nacelle_sim_get_stats\0"),
+                slot: slot::Functions::of(&library).map_err(|error| failed(reason(&error)))?,
                 _library: library,
             }
         };
@@ -242,10 +249,9 @@ impl SimLibrary {
         // SAFETY: `raw`, the path in it and `error` live through the call, and the size passed is that of `error`.
         let sim = unsafe { (self.functions.create)(&raw const raw, error.as_mut_ptr().cast(), error.len()) };
         let Some(sim) = NonNull::new(sim) else {
-            let end = error.iter().position(|byte| *byte == 0).unwrap_or(error.len());
-            return Err(DeviceError::Create { why: String::from_utf8_lossy(&error[..end]).into_owned() });
+            return Err(DeviceError::Create { why: slot::text(&error) });
         };
-        let mut sim = Sim { sim, functions: Rc::clone(&self.functions) };
+        let mut sim = Sim { sim, messages: FxHashMap::default(), functions: Rc::clone(&self.functions) };
         if config.faults != MemoryFaults::default() {
             if !sim.set_faults(0, &config.faults) {
                 let why = "its memory's controller cannot correct what the device itself keeps by a code".into();
@@ -257,6 +263,28 @@ impl SimLibrary {
             }
         }
         Ok(sim)
+    }
+}
+
+/// What ends a step before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing.
+    Never,
+    /// The device has sent a frame.
+    Frame,
+    /// It has sent a frame, or something of its slot waits: an answer, an interrupt, a message, a fault.
+    FrameOrSlot,
+}
+
+impl Stop {
+    /// `NACELLE_SIM_STOP_FRAME`, `NACELLE_SIM_STOP_SLOT`.
+    const fn bits(self) -> c_int {
+        match self {
+            Self::Never => 0,
+            Self::Frame => 1,
+            Self::FrameOrSlot => 3,
+        }
     }
 }
 
@@ -272,6 +300,8 @@ pub enum PushError {
 /// One simulated device. Time passes in it only inside its functions.
 pub struct Sim {
     sim: NonNull<RawSim>,
+    /// Messages of the slot that are not answered, and how long each is.
+    messages: FxHashMap<u64, usize>,
     functions: Rc<Functions>,
 }
 
@@ -279,10 +309,10 @@ pub struct Sim {
 // device; it is not Sync, and functions that change it take `&mut self`, so there is one caller at a time. Pointers that are
 // passed come from references or slices, with their own lengths, and the library keeps none beyond the call.
 impl Sim {
-    /// Runs until `cycles` have passed or, with `stop_on_frame`, a frame was sent. Returns the cycles that passed.
-    pub fn step(&mut self, cycles: u64, stop_on_frame: bool) -> u64 {
+    /// Runs until `cycles` have passed, or something has happened that stops it. Returns the cycles that passed.
+    pub fn step(&mut self, cycles: u64, stop: Stop) -> u64 {
         // SAFETY: see above.
-        unsafe { (self.functions.step)(self.sim.as_ptr(), cycles, c_int::from(stop_on_frame)) }
+        unsafe { (self.functions.step)(self.sim.as_ptr(), cycles, stop.bits()) }
     }
 
     /// True if only timers can change the device's state.

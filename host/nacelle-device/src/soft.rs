@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use nacelle_driver::Clock;
@@ -20,7 +19,7 @@ use nacelle_wire::mrsp::DEFAULT_PORT;
 use nacelle_wire::{DescriptionLocation, MacAddr};
 use rustc_hash::FxHashMap;
 
-use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Stamp};
+use crate::{DatagramEngine, DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Stamp, WakeFds};
 
 mod admission;
 mod calls;
@@ -275,8 +274,8 @@ impl Engine for SoftEngine {
             .min()
     }
 
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.wake.fd())
+    fn wake_fds(&self) -> WakeFds<'_> {
+        WakeFds::from_iter([self.wake.fd()])
     }
 
     fn leave(&mut self) {

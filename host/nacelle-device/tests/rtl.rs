@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::Running;
 use nacelle_device::{
-    Bounds, DeviceError, FrameEngine, MemoryFaults, Place, PushError, RtlEngine, SimConfig, SimLibrary,
+    Bounds, DeviceError, FrameEngine, MemoryFaults, Place, PushError, RtlEngine, SimConfig, SimLibrary, Stop,
 };
 use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
 use nacelle_manage::map::{Chain, Register, Target, device};
@@ -77,7 +77,7 @@ fn the_wrapper_passes_everything_through() {
     assert_eq!(sim.push_frame(&[0; 60]), Err(PushError::Full));
     assert_eq!(sim.skip(1000), 0, "not while a frame waits");
     assert!(!sim.idle());
-    sim.step(1000, false);
+    sim.step(1000, Stop::Never);
     assert!(sim.idle());
     assert_eq!(sim.pop_rx_stamp().unwrap().last_beat, 1);
     assert_eq!(sim.pull_frame(&mut [0; 64]), None);
