@@ -193,7 +193,9 @@ def verdicts(text: str) -> Outcome:
 
 def host(lane: Lane) -> Outcome:
     """Unit, integration and documentation tests of the workspace."""
-    code, text = lane.execute([*CARGO, "test", "--locked", "--no-fail-fast", "--workspace"], HOST)
+    slot = str(BUILD / "sim" / "libnacelle_sim_64_slot.so")
+    command = [*CARGO, "test", "--locked", "--no-fail-fast", "--workspace"]
+    code, text = lane.execute(command, HOST, NACELLE_TEST_SLOT=slot)
     outcome = verdicts(text)
     if code != 0 and not outcome.failed:
         outcome.failed.append(f"host: cargo test returned {code}")

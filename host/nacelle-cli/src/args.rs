@@ -185,6 +185,10 @@ pub(crate) struct DeviceArgs {
     /// The simulated RTL's library [default: $NACELLE_SIM_LIBRARY, or build/sim/libnacelle_sim_512.so here or above]
     #[arg(long, value_name = "FILE", conflicts_with = "soft")]
     pub(crate) library: Option<PathBuf>,
+    /// Put the device into a slot as well: a PCI Express function that clients of vfio-user find at this socket. The library must be of a
+    /// device with [pcie]
+    #[arg(long, value_name = "SOCKET", conflicts_with = "soft")]
+    pub(crate) slot: Option<PathBuf>,
     /// Its name on the wire [default: rtl0, soft0 or the next that is free]
     #[arg(long)]
     pub(crate) name: Option<String>,

@@ -122,12 +122,15 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         faults: args.memory_faults.faults(),
         ..SimConfig::default()
     };
-    let engine = RtlEngine::new(&library, &config)?
+    let mut engine = RtlEngine::new(&library, &config)?
         .with_bounds(bounds)
         .with_address_mode(args.address.map(AddressMode::from).unwrap_or_default())
         .with_ipv6(args.ipv6.unwrap_or_default())
         .with_idle_speed(args.idle_speed.unwrap_or(1))
         .with_image_key(args.image_key.as_deref().map(image_key).transpose()?);
+    if let Some(socket) = &args.slot {
+        engine = engine.with_slot(socket, place.identity.mac)?;
+    }
     serve(cli, args, &place, engine)
 }
 
@@ -228,7 +231,8 @@ fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) 
     let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
     let ready = |device: &Descriptor| {
         let at = if device.ip.is_unspecified() { "without an address yet".into() } else { format!("at {}", device.ip) };
-        eprintln!("{} is ready {at} on the wire {}", device.name, place.wire.path().display());
+        let slot = args.slot.as_ref().map(|socket| format!(", in the slot {}", socket.display())).unwrap_or_default();
+        eprintln!("{} is ready {at} on the wire {}{slot}", device.name, place.wire.path().display());
     };
     run(cli, args, host, &stop, ready)
 }

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulated RTL in a slot, on a wire of its own, and what is beside it: a driver, and peers on its network.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nacelle_device::{DeviceError, Place, RtlEngine, SimConfig, SimLibrary};
+use nacelle_link::{Link, MAX_FRAME, VirtualWire, WireDir};
+use nacelle_manage::map::management;
+use nacelle_manage::{Control, DeviceKind};
+use nacelle_pci::{PciDevice, UserConfig, UserDevice};
+use nacelle_wire::bth::{Bth, NakCode, Opcode, Reth, Syndrome};
+use nacelle_wire::roce::Flow;
+use nacelle_wire::transport::Ext;
+use nacelle_wire::{MacAddr, Psn, Qpn, RemoteAddr, Rkey, RoceHeaders, RocePacket};
+
+use crate::common::Running;
+
+/// Enough for a simulation on a machine with much other work.
+pub(crate) const LONG: Duration = Duration::from_secs(100);
+/// The device address of the host's address 0.
+pub(crate) const HOST: u64 = 1 << 63;
+/// The registers of the management port, and its commands (docs/reference/management.md).
+const QP_SETUP: u32 = 1;
+const MR_REGISTER: u32 = 8;
+const RTS: u32 = 3;
+const ALL_ACCESS: u32 = 0xf;
+const MTU: usize = 1024;
+const MTU_CODE: u32 = 3;
+
+/// The library of the device in a slot: as the test steps name it, else the one that was built here. Without any, these tests do nothing.
+fn library() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("NACELLE_TEST_SLOT") {
+        return Some(named.into());
+    }
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/sim/libnacelle_sim_64_slot.so");
+    if built.is_file() {
+        return Some(built);
+    }
+    eprintln!("not tested: there is no {}; build it with sim/build.py --data-w 64 --device slot", built.display());
+    None
+}
+
+/// A device in a slot that runs in a thread.
+pub(crate) struct Bench {
+    pub(crate) slot: PathBuf,
+    pub(crate) place: Place,
+    device: Option<Running>,
+    _temp: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Option<Self> {
+        let library = library()?;
+        let temp = tempfile::tempdir().unwrap();
+        let wire = WireDir::open(temp.path().join("wire")).unwrap();
+        let place = Place::find(&wire, DeviceKind::Rtl, None, None).unwrap();
+        let slot = temp.path().join("slot");
+        let (path, mac) = (slot.clone(), place.identity.mac);
+        let device = Running::start(&place, move || {
+            let library = SimLibrary::load(&library).unwrap();
+            RtlEngine::new(&library, &SimConfig::default()).unwrap().with_slot(&path, mac).unwrap()
+        });
+        Some(Self { slot, place, device: Some(device), _temp: temp })
+    }
+
+    /// Another device in the same slot.
+    pub(crate) fn another(&self, place: &Place) -> Result<RtlEngine, DeviceError> {
+        let library = SimLibrary::load(&library().expect("this one has it"))?;
+        RtlEngine::new(&library, &SimConfig::default())?.with_slot(&self.slot, place.identity.mac)
+    }
+
+    pub(crate) fn driver(&self) -> UserDevice {
+        self.driver_with(|_| {})
+    }
+
+    /// A driver that is a bus master.
+    pub(crate) fn driver_with(&self, change: impl FnOnce(&mut UserConfig)) -> UserDevice {
+        let mut config = UserConfig { timeout: LONG, ..UserConfig::default() };
+        change(&mut config);
+        let mut driver = UserDevice::connect(&self.slot, config).unwrap();
+        driver.set_bus_master(true).unwrap();
+        driver
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        Control::open(&self.place.wire, &self.place.name).unwrap()
+    }
+
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        self.control().stats().unwrap().counters[name]
+    }
+
+    /// Waits until a counter is at least this.
+    pub(crate) fn until(&self, name: &str, least: u64) {
+        let end = Instant::now() + LONG;
+        while self.counter(name) < least {
+            assert!(Instant::now() < end, "{name} stays {}", self.counter(name));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A peer with a queue pair of the device, and a region of so many bytes from a device address on. The driver sets both up.
+    pub(crate) fn peer(&self, driver: &mut UserDevice, qpn: u32, base: u64, bytes: u32) -> Peer {
+        let mac = MacAddr([2, 0, 0, 0, 1, qpn as u8]);
+        let ip = [10, 77, 9, qpn as u8].into();
+        let psn = 0xff_fff0 + qpn;
+        let region = [(1, 1 | ALL_ACCESS << 8), (2, 0), (3, base as u32), (4, (base >> 32) as u32), (5, bytes)];
+        let rkey = Rkey(command(driver, MR_REGISTER, &region));
+        let [a, b, c, d, e, f] = mac.0;
+        let attributes = [
+            (0, qpn),
+            (1, RTS),
+            (2, u32::from_be_bytes([c, d, e, f])),
+            (3, u32::from_be_bytes([0, 0, a, b])),
+            (4, u32::from_be_bytes([10, 77, 9, qpn as u8])),
+            (5, qpn),
+            (6, 1 | 1 << 8 | ALL_ACCESS << 12 | MTU_CODE << 16),
+            (7, psn & 0xff_ffff),
+            (8, 1 | 8 << 8),
+            (9, 0),
+            (10, 8 | 7 << 8 | 7 << 12 | 8 << 16),
+        ];
+        command(driver, QP_SETUP, &attributes);
+        let flow = Flow::new(mac, self.place.identity.mac, ip, self.place.identity.ip, 0xc000 + qpn as u16);
+        let link = VirtualWire::join(&self.place.wire, &format!("peer{qpn}")).unwrap();
+        Peer { link, flow, qpn: Qpn::new(qpn), psn: Psn::new(psn), base, rkey }
+    }
+
+    /// A register of the device and its memory, by the driver, and host memory, by peers with these queue pairs: all is well.
+    pub(crate) fn serves(&self, driver: &mut UserDevice, qpn: u32) {
+        let numbers: Vec<u8> = (0..2000).map(|number: u32| (number * qpn) as u8).collect();
+        driver.bar_write(4, 0x1234, &numbers).unwrap();
+        let mut back = vec![0; numbers.len()];
+        driver.bar_read(4, 0x1234, &mut back).unwrap();
+        assert_eq!(back, numbers);
+        let buffer = driver.alloc_dma(0x4000, nacelle_pci::Access::BOTH).unwrap();
+        let mut peer = self.peer(driver, qpn, HOST + buffer.iova(), 0x4000);
+        let written = peer.write(0x101, &numbers[..900]);
+        assert_eq!(peer.answer(), Heard::Ack(written));
+        let read = peer.read(0x101, 900);
+        assert_eq!(peer.answer(), Heard::Data(read, numbers[..900].to_vec()));
+        let mut there = vec![0; 900];
+        buffer.read(0x101, &mut there).unwrap();
+        assert_eq!(there, numbers[..900]);
+        driver.free_dma(buffer).unwrap();
+    }
+
+    /// The device has kept the rules of PCI Express to the end.
+    pub(crate) fn end(mut self) {
+        assert_eq!((self.counter("slot.violations"), self.counter("slot.failures")), (0, 0));
+        drop(self.device.take());
+    }
+}
+
+/// A command of the device's management port, by its registers.
+fn command(driver: &mut UserDevice, number: u32, arguments: &[(u32, u32)]) -> u32 {
+    for (index, value) in arguments {
+        driver.write32(0, management::ARGUMENT.word(management::BASE, *index).into(), *value).unwrap();
+    }
+    driver.write32(0, management::COMMAND.at(management::BASE).into(), number).unwrap();
+    loop {
+        let status = driver.read32(0, management::STATUS.at(management::BASE).into()).unwrap();
+        if management::STATUS_BUSY.of(status) == 0 {
+            assert_eq!(management::STATUS_ERROR.of(status), 0, "command {number} of {arguments:x?}");
+            return driver.read32(0, management::RESULT.word(management::BASE, 0).into()).unwrap();
+        }
+    }
+}
+
+/// What a peer hears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Ack(Psn),
+    Nak(NakCode),
+    /// That of a READ with this PSN.
+    Data(Psn, Vec<u8>),
+}
+
+/// A requester that has one queue pair of the device, packet by packet.
+pub(crate) struct Peer {
+    link: VirtualWire,
+    flow: Flow,
+    qpn: Qpn,
+    psn: Psn,
+    base: u64,
+    rkey: Rkey,
+}
+
+impl Peer {
+    fn send(&mut self, opcode: Opcode, offset: u64, len: u32, payload: &[u8], packets: u32) -> Psn {
+        let psn = self.psn;
+        self.psn = psn.add(packets);
+        let mut bth = Bth::new(opcode, self.qpn, psn);
+        bth.set_ack_req(true);
+        let reth = Reth::new(RemoteAddr(self.base + offset), self.rkey, len);
+        let mut frame = vec![0; MAX_FRAME];
+        let len = RoceHeaders::new(&self.flow, bth, Ext::Reth(reth)).write(payload, &mut frame).unwrap();
+        self.link.send(&frame[..len]).unwrap();
+        psn
+    }
+
+    /// Sends a WRITE of up to 1024 bytes.
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Psn {
+        self.send(Opcode::WriteOnly, offset, data.len() as u32, data, 1)
+    }
+
+    /// Sends a READ.
+    pub(crate) fn read(&mut self, offset: u64, len: u32) -> Psn {
+        self.send(Opcode::ReadRequest, offset, len, &[], len.div_ceil(MTU as u32))
+    }
+
+    /// What the device answers next; waits for it until a moment.
+    pub(crate) fn hear(&mut self, until: Instant) -> Option<Heard> {
+        let mut whole = Vec::new();
+        let mut first = None;
+        loop {
+            let mut frame = vec![0; MAX_FRAME];
+            let len = self.link.recv(&mut frame, until).unwrap()?;
+            // Others are announcements of the device.
+            let Ok(RocePacket { headers, opcode, payload }) = RocePacket::parse(&frame[..len]) else { continue };
+            let psn = headers.bth.psn();
+            match opcode {
+                Opcode::Acknowledge => {
+                    let Ext::Aeth(aeth) = headers.ext else { panic!("{headers:?}") };
+                    return Some(match aeth.syndrome() {
+                        Syndrome::Ack(_) => Heard::Ack(psn),
+                        Syndrome::Nak(code) => Heard::Nak(code),
+                        other => panic!("{other:?}"),
+                    });
+                }
+                Opcode::ReadResponseFirst | Opcode::ReadResponseMiddle => {
+                    first.get_or_insert(psn);
+                    whole.extend_from_slice(payload);
+                }
+                Opcode::ReadResponseLast | Opcode::ReadResponseOnly => {
+                    whole.extend_from_slice(payload);
+                    return Some(Heard::Data(*first.get_or_insert(psn), whole));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// As `hear`, and it comes.
+    pub(crate) fn answer(&mut self) -> Heard {
+        self.hear(Instant::now() + LONG).expect("the device answers")
+    }
+}
