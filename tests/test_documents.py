@@ -68,6 +68,8 @@ def test_commands_of(wire: Wire, as_root: list[str] | None, page: Path) -> None:
         np.save(wire.folder / f"{name}.npy", rng.standard_normal((20, 20)).astype(np.float32))
     for name in ("in.bin", "data.bin", "input.bin"):
         (wire.folder / name).write_bytes(os.urandom(1000))
+    (wire.folder / "build").mkdir()  # commands are given in the project's folder
+    (wire.folder / "build/sim").symlink_to(ROOT / "build/sim")
     if any("10.77.0.2" in command or "rtl0" in command for _, command in commands(page)):
         wire.device("--name", "rtl0")
     for prompt, command in commands(page):
