@@ -167,6 +167,7 @@ class Slot {
         host_->tick(now_);
         stats_.posted_dry_cycles += posted_->none(space.mps);
         stats_.non_posted_dry_cycles += non_posted_->none(0);
+        if (posted_->none(space.mps) || non_posted_->none(0)) monitor_->without_credit(cycle);
     }
     bool idle() const { return agenda_->empty() && to_device_.empty() && host_->idle() && root_->idle() && !resetting; }
 

@@ -4,6 +4,7 @@
 // remembers the first thing that is wrong.
 #pragma once
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <set>
@@ -21,14 +22,22 @@ inline bool is_interrupt(const Tlp &tlp) { return tlp.kind == kMemWrite && tlp.a
 
 class TlpMonitor {
   public:
-    // So many cycles after a change of configuration space the device may still send as it was permitted before.
+    // So many cycles after a change of configuration space the device may still send as it was permitted before. Cycles in which it has no
+    // credit for what it has begun to send do not count.
     static constexpr uint64_t kGrace = 64;
 
     void set_space(const nacelle_sim_slot_space &space, uint32_t tags, uint64_t cycle) {
-        before_ = space_;
+        const auto keep = [&](uint32_t nacelle_sim_slot_space::*field) {
+            before_.*field = cycle - changed_ < kGrace ? std::max(before_.*field, space_.*field) : space_.*field;
+        };
+        keep(&nacelle_sim_slot_space::mps), keep(&nacelle_sim_slot_space::mrrs);
+        keep(&nacelle_sim_slot_space::extended_tags), keep(&nacelle_sim_slot_space::bus_master);
         space_ = space;
         tags_ = tags;
         changed_ = cycle;
+    }
+    void without_credit(uint64_t cycle) {
+        if (cycle > changed_ && cycle - changed_ < kGrace) ++changed_;
     }
     // From when a function-level reset is done until it is taken back the device is silent.
     void set_silent(bool silent) { silent_ = silent; }
@@ -61,7 +70,7 @@ class TlpMonitor {
     };
     static uint32_t key(const Tlp &tlp) { return uint32_t(tlp.requester) << 16 | tlp.tag; }
 
-    // The larger one of what is permitted now and what was a moment ago.
+    // The largest of what is permitted now and what was a moment ago.
     uint32_t limit(uint32_t nacelle_sim_slot_space::*field, uint64_t cycle) const {
         return cycle - changed_ < kGrace ? std::max(space_.*field, before_.*field) : space_.*field;
     }

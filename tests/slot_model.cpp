@@ -399,6 +399,29 @@ void credits_of_messages() {
     device.slot.answer(messages[1].token, nullptr);
     same(granted(), before + 3 * one + small, "and of that with holes, when all of it is");
     device.clean("credits of messages");
+
+    // What waits for a credit when bus mastering goes may still come, and nothing behind it; another change does not end that time.
+    nacelle_sim_slot few{};
+    few.posted_headers = 1;
+    Device late(few);
+    late.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    late.send(late.write(far, some(late.random, 64)));
+    late.steps(300);
+    for (const uint32_t memory_space : {1u, 0u, 1u}) {
+        late.space.bus_master = 0;
+        late.space.memory_space = memory_space;
+        late.slot.set_space(late.space, late.cycle);
+        late.steps(10);
+    }
+    late.steps(300);
+    same(late.slot.root().pull(&messages[0]), true, "the message");
+    late.slot.answer(messages[0].token, nullptr);
+    late.steps(60);
+    late.send(late.write(kBase, some(late.random, 64)));
+    late.clean("late, with the credit that it had waited for");
+    late.steps(300);
+    late.send(late.write(kBase, some(late.random, 64)));
+    same((long long)late.slot.stats().violations, 1, "and later");
 }
 
 // ---- what goes wrong ----

@@ -164,6 +164,11 @@ impl RtlEngine {
         Ok(self)
     }
 
+    /// What its slot has counted, if it is in one; part of [`counters`](Engine::counters), at no cost in device time.
+    pub fn slot_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.slot.iter().flat_map(|slot| slot.counters(&self.sim))
+    }
+
     /// The device itself, for tools that look deeper.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
@@ -242,9 +247,7 @@ impl Engine for RtlEngine {
             ("sim.dram_write_bytes", stats.dram_write_bytes),
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(slot) = &self.slot {
-            all.extend(slot.counters(&self.sim).map(|(name, value)| (name.to_owned(), value)));
-        }
+        all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
         Ok(all)
     }
 }

@@ -127,7 +127,7 @@ impl Slot {
     }
 
     /// What was counted here.
-    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let (server, model) = (self.server.counters(), sim.slot_stats());
         [
             ("slot.clients", server.clients),
