@@ -231,8 +231,7 @@ fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) 
     let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
     let ready = |device: &Descriptor| {
         let at = if device.ip.is_unspecified() { "without an address yet".into() } else { format!("at {}", device.ip) };
-        let slot = args.slot.as_ref().map(|socket| format!(", in the slot {}", socket.display())).unwrap_or_default();
-        eprintln!("{} is ready {at} on the wire {}{slot}", device.name, place.wire.path().display());
+        eprintln!("{} is ready {at} on the wire {}", device.name, place.wire.path().display());
     };
     run(cli, args, host, &stop, ready)
 }
@@ -250,6 +249,9 @@ fn run<P: Port>(
     }
     let device = host.descriptor();
     ready(device);
+    if let Some(socket) = &args.slot {
+        eprintln!("{} is in the slot {}", device.name, socket.display());
+    }
     if cli.json {
         // One line, so that a program can wait for it and go on.
         let line = serde_json::to_string(device).map_err(|error| Failure::check(error.to_string()))?;

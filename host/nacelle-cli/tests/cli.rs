@@ -99,6 +99,7 @@ fn arguments_that_cannot_be_are_refused() {
         "device --mac 01:00:00:00:00:00",
         "device --soft --wave x",
         "device --soft --flip-bit 1",
+        "device --soft --slot x",
         "device --flip-two-bits 101",
         "device --line-rate 0",
         "device --kernel-time 16777216",

@@ -36,6 +36,8 @@ const RCB: u32 = 64;
 const HOST_TIMEOUT_US: u32 = 1000;
 /// No access waits for the simulation longer than this, by the clock on the wall: less than what clients wait for.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that a command reads or writes at most: a second of simulation.
+const MAX_TRANSFER: usize = 64 << 10;
 /// Bytes of a BAR that one access of the model reads and writes at most, and at multiples of which they end.
 const READ_BYTES: u64 = 64;
 const WRITE_BYTES: u64 = 4096;
@@ -101,7 +103,8 @@ impl Slot {
         sim.set_slot(&SlotSettings { host_timeout_us: HOST_TIMEOUT_US, ..SlotSettings::default() })?;
         let unusable = |error: nacelle_slot::config_space::ConfigError| DeviceError::Create { why: error.to_string() };
         let space = ConfigSpace::new(description(&facts, mac)).map_err(unusable)?;
-        let config = ServerConfig { device_timeout: DEVICE_TIMEOUT, ..ServerConfig::default() };
+        let config =
+            ServerConfig { device_timeout: DEVICE_TIMEOUT, max_transfer: MAX_TRANSFER, ..ServerConfig::default() };
         let server = Server::bind(path, space, config)?;
         let mut card = Card::new(facts);
         card.settle(sim, &server.config_space().settings());
