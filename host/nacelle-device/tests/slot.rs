@@ -2,9 +2,9 @@
 //! The simulated RTL as a PCI Express function, from outside: a driver over vfio-user, peers on the device's network that write and read the
 //! driver's memory, and what a client can do to the device. They need the library of `devices/slot.toml` at 64 bits.
 
-mod common;
 #[path = "slot/bench.rs"]
 mod bench;
+mod common;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -95,7 +95,8 @@ fn device_memory_is_read_and_written_by_its_bar() {
     let Some(bench) = Bench::new() else { return };
     for posted in [false, true] {
         let mut driver = bench.driver_with(|config| config.posted_writes = posted);
-        for (offset, len) in [(NEAR, 1), (NEAR + 3, 8), (NEAR + 61, 4096), (NEAR + 4095, 20_000), ((1 << 30) - 77, 77)] {
+        for (offset, len) in [(NEAR, 1), (NEAR + 3, 8), (NEAR + 61, 4096), (NEAR + 4095, 20_000), ((1 << 30) - 77, 77)]
+        {
             let data = numbers(len);
             driver.bar_write(4, offset, &data).unwrap();
             let mut back = vec![0; len];
@@ -447,7 +448,8 @@ fn a_client_that_does_not_answer_costs_its_own_requests() {
     }
     assert_eq!(reader.answer(), REMOTE_OPERATIONAL_ERROR);
     bench.until("slot.dma_timeouts", 1);
-    assert!(bench.counter("slot.dma_messages") < 200, "its credits end before");
+    let messages = bench.counter("slot.dma_messages");
+    assert!(messages <= bench.counter("slot.dma_timeouts") + 64, "no more wait at a time: {messages}");
     println!("the device gave up after {:?}", begin.elapsed());
     // The driver hears of them now, and goes on.
     let interrupts = driver.interrupts(1).unwrap();
@@ -538,7 +540,8 @@ fn a_foreign_driver_uses_the_rtl() {
     assert!(back == data);
 
     client.region_write(CONFIG, 4, &[6]).unwrap();
-    let mut events = [0, 1].map(|_| File::from(rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap()));
+    let mut events =
+        [0, 1].map(|_| File::from(rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap()));
     let fds = events.each_ref().map(AsRawFd::as_raw_fd);
     client.set_irqs(MSIX, VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, 0, 2, &fds).unwrap();
     client.set_register(TRIGGER as u32, 1);

@@ -338,7 +338,9 @@ impl Card {
             None => host.dma_read(message.address, into),
         };
         match transfer {
-            Ok(Transfer::Done) => _ = sim.answer_slot_message(message.token, message.written().is_none().then_some(into)),
+            Ok(Transfer::Done) => {
+                _ = sim.answer_slot_message(message.token, message.written().is_none().then_some(into))
+            }
             Ok(Transfer::Later(token)) => {
                 let asked = Asked { message: message.token, reads: message.written().is_none() };
                 self.asked.insert(token, asked);

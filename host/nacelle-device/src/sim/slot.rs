@@ -355,8 +355,7 @@ impl Sim {
 
     /// Takes the oldest answer.
     pub fn pull_slot_answer(&mut self) -> Option<SlotAnswer> {
-        let mut answer =
-            SlotAnswer { token: 0, issued: 0, finished: 0, status: 0, length: 0, data: [0; LONGEST_READ] };
+        let mut answer = SlotAnswer { token: 0, issued: 0, finished: 0, status: 0, length: 0, data: [0; LONGEST_READ] };
         // SAFETY: see above.
         let taken = unsafe { (self.functions.slot.pull_answer)(self.sim.as_ptr(), &raw mut answer) } != 0;
         taken.then_some(answer)
