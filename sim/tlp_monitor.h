@@ -22,9 +22,10 @@ inline bool is_interrupt(const Tlp &tlp) { return tlp.kind == kMemWrite && tlp.a
 
 class TlpMonitor {
   public:
-    // So many cycles after a change of configuration space the device may still send as it was permitted before. Cycles in which it has no
-    // credit for what it has begun to send do not count.
+    // So many cycles after a change of configuration space, and after each of so many requests behind it, the device may still send as it was
+    // permitted before: what it had begun, whose payload is on its way. Cycles in which it has no credit for it do not count.
     static constexpr uint64_t kGrace = 64;
+    static constexpr uint32_t kBegun = 16;
 
     void set_space(const nacelle_sim_slot_space &space, uint32_t tags, uint64_t cycle) {
         const auto keep = [&](uint32_t nacelle_sim_slot_space::*field) {
@@ -35,6 +36,7 @@ class TlpMonitor {
         space_ = space;
         tags_ = tags;
         changed_ = cycle;
+        begun_ = kBegun;
     }
     void without_credit(uint64_t cycle) {
         if (cycle > changed_ && cycle - changed_ < kGrace) ++changed_;
@@ -57,6 +59,10 @@ class TlpMonitor {
         if (tlp.has_data() && tlp.dwords * 4 > limit(&nacelle_sim_slot_space::mps, cycle)) wrong(tlp, "exceeds the largest payload");
         if (tlp.is_completion()) completion(tlp);
         else request(tlp, cycle);
+        if (tlp.is_request() && begun_ > 0 && cycle - changed_ < kGrace) {
+            --begun_;
+            changed_ = cycle;
+        }
         return violations == before;
     }
 
@@ -137,6 +143,7 @@ class TlpMonitor {
     nacelle_sim_slot_space space_{}, before_{};
     uint32_t tags_ = 32;
     uint64_t changed_ = 0;
+    uint32_t begun_ = 0;
     bool silent_ = false;
     std::set<uint16_t> tags_used_;
     std::unordered_map<uint32_t, Expected> expected_;

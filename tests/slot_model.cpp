@@ -422,6 +422,17 @@ void credits_of_messages() {
     late.steps(300);
     late.send(late.write(kBase, some(late.random, 64)));
     same((long long)late.slot.stats().violations, 1, "and later");
+
+    // So many as it may have begun, one behind the other.
+    Device begun;
+    begun.space.bus_master = 0;
+    begun.slot.set_space(begun.space, begun.cycle);
+    for (int number = 0; number < 18; ++number) {
+        begun.steps(number < 16 ? 60 : 32);
+        begun.send(begun.write(kBase, some(begun.random, 64)));
+        if (number < 17) begun.clean("begun before the change");
+    }
+    same((long long)begun.slot.stats().violations, 1, "one too many");
 }
 
 // ---- what goes wrong ----
