@@ -257,10 +257,18 @@ fn a_function_that_is_no_bus_master_reaches_nothing() {
     bench.end();
 }
 
-/// Keeps so many requests of each peer under way, until it is told to end or all of them have failed.
+/// Peers that keep requests under way, each until it fails.
 struct Load {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<usize>,
+    thread: JoinHandle<Vec<Flow>>,
+}
+
+/// What became of one of them.
+#[derive(Debug)]
+struct Flow {
+    peer: bench::Peer,
+    answers: usize,
+    failed: bool,
 }
 
 impl Load {
@@ -268,27 +276,28 @@ impl Load {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let (mut peers, mut answers) = (peers, 0);
-            while !seen.load(Ordering::Relaxed) && !peers.is_empty() {
-                peers.retain_mut(|peer| {
-                    while peer.under_way() < 4 {
-                        peer.write(0, &[0xee; 1000]);
-                        peer.read(0, 1000);
+            let mut flows: Vec<Flow> = peers.into_iter().map(|peer| Flow { peer, answers: 0, failed: false }).collect();
+            while !seen.load(Ordering::Relaxed) {
+                for flow in flows.iter_mut().filter(|flow| !flow.failed) {
+                    while flow.peer.under_way() < 4 {
+                        flow.peer.write(0, &[0xee; 1000]);
+                        flow.peer.read(0, 1000);
                     }
-                    let heard = peer.hear(Instant::now() + Duration::from_millis(2));
-                    answers += usize::from(heard.is_some());
-                    let Some(Heard::Nak(code)) = heard else { return true };
-                    assert_eq!(code, NakCode::RemoteOperationalError);
-                    false
-                });
+                    let heard = flow.peer.hear(Instant::now() + Duration::from_millis(2));
+                    flow.answers += usize::from(heard.is_some());
+                    if let Some(Heard::Nak(code)) = heard {
+                        assert_eq!(code, NakCode::RemoteOperationalError);
+                        flow.failed = true;
+                    }
+                }
             }
-            answers
+            flows
         });
         Self { stop, thread }
     }
 
-    /// Answers that it has heard.
-    fn end(self) -> usize {
+    /// What has become of them.
+    fn end(self) -> Vec<Flow> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
@@ -324,7 +333,9 @@ fn a_reset_under_load_leaves_the_device_alive() {
             writes.push(bench.counter("slot.writes"));
         }
         assert_eq!(writes[1], writes[2]);
-        assert!(load.end() > 5);
+        bench.fails(&mut driver, 3 + 2 * round);
+        let flows = load.end();
+        assert!(!flows[1].failed && flows[1].answers > 4, "{flows:?}");
         let resets = device::BLOCK.registers.iter().find(|register| register.name == "pcie_resets").unwrap();
         assert_eq!(driver.register(resets.at(device::BASE)), round + 1);
         driver.set_bus_master(true).unwrap();
@@ -417,7 +428,9 @@ fn a_client_that_is_killed_leaves_the_device_to_the_next() {
         let mut driver = bench.driver();
         bench.serves(&mut driver, 20 + qpn);
         assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
-        assert!(load.end() > 4);
+        bench.fails(&mut driver, qpn);
+        let flows = load.end();
+        assert!(!flows[1].failed && flows[1].answers > 4, "{flows:?}");
     }
     assert_eq!(bench.counter("slot.clients"), 6);
     bench.end();

@@ -25,8 +25,10 @@ pub(crate) const LONG: Duration = Duration::from_secs(100);
 pub(crate) const HOST: u64 = 1 << 63;
 /// The registers of the management port, and its commands (docs/reference/management.md).
 const QP_SETUP: u32 = 1;
+const QP_QUERY: u32 = 5;
 const MR_REGISTER: u32 = 8;
 const RTS: u32 = 3;
+const ERR: u32 = 6;
 const ALL_ACCESS: u32 = 0xf;
 const MTU: usize = 1024;
 const MTU_CODE: u32 = 3;
@@ -167,6 +169,16 @@ impl Bench {
         Peer { link, flow, qpn, psn, done: psn, base, rkey, response: None }
     }
 
+    /// The device's queue pair of a peer has failed, or fails soon.
+    ///
+    /// Its peer need not hear of it: of a READ and a WRITE that fail at a time neither may be answered.
+    pub(crate) fn fails(&self, driver: &mut impl Driver, qpn: u32) {
+        let end = Instant::now() + LONG;
+        while command(driver, QP_QUERY, &[(0, qpn)]) & 7 != ERR {
+            assert!(Instant::now() < end, "queue pair {qpn} goes on");
+        }
+    }
+
     /// A register of the device and its memory, by the driver, and host memory, by peers with these queue pairs: all is well.
     pub(crate) fn serves(&self, driver: &mut UserDevice, qpn: u32) {
         let numbers: Vec<u8> = (0..2000).map(|number: u32| (number * qpn) as u8).collect();
@@ -249,6 +261,12 @@ pub(crate) enum Heard {
     Nak(NakCode),
     /// That of a READ with this PSN.
     Data(Psn, Vec<u8>),
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} at {:#x}, next {:?}, done {:?}", self.qpn, self.base, self.psn, self.done)
+    }
 }
 
 /// A requester that has one queue pair of the device, packet by packet.
