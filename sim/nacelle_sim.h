@@ -261,7 +261,8 @@ int nacelle_sim_slot_wait(nacelle_sim *sim, int64_t token, nacelle_sim_slot_answ
 
 /* Takes the oldest interrupt: all that the device has written before it can be read. Returns 1, or 0 if there is none. */
 int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, nacelle_sim_slot_interrupt *interrupt);
-/* Takes the oldest message. Returns 1, or 0 if there is none. Each is to be answered, writes as well. */
+/* Takes the oldest message. Returns 1, or 0 if there is none. Each is to be answered, writes as well: these
+ * keep their credits until then. */
 int nacelle_sim_slot_pull_message(nacelle_sim *sim, nacelle_sim_slot_message *message);
 /* The answer: of a read the data, NULL: it cannot be read. Returns 0, or -1 if there is no such message. */
 int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void *data);
