@@ -34,6 +34,7 @@ _PACKAGES = [
     "packet/packet_rx_pkg.sv",
     "packet/link_pkg.sv",
     "datagrams/datagrams_pkg.sv",
+    "virtio/virtio_pkg.sv",
     "services/services_pkg.sv",
     "services/address_pkg.sv",
     "services/dhcp_pkg.sv",

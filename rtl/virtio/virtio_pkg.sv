@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Types of the virtio plane. Structures of the standard (virtio 1.2) have its names; they are little-endian, so the first field of a
+// structure in memory is the last one of its packed struct.
+package virtio_pkg;
+  import memory_pkg::*;
+
+  // ---- split virtqueues (2.7) ----
+  typedef struct packed {
+    logic [12:0] reserved;
+    logic        indirect;   // VIRTQ_DESC_F_INDIRECT
+    logic        write;      // VIRTQ_DESC_F_WRITE
+    logic        next;       // VIRTQ_DESC_F_NEXT
+  } virtq_desc_flags_t;
+
+  typedef struct packed {    // 2.7.5
+    logic [15:0]       next;
+    virtq_desc_flags_t flags;
+    logic [31:0]       len;
+    logic [63:0]       addr;
+  } virtq_desc_t;
+
+  typedef struct packed {    // 2.7.8
+    logic [31:0] len;
+    logic [31:0] id;
+  } virtq_used_elem_t;
+
+  localparam int unsigned DESC_BYTES = $bits(virtq_desc_t) / 8;
+  localparam int unsigned RING_AT = 4;                 // of ring[] in the available and in the used ring: flags and idx come first
+  localparam int unsigned IDX_AT = 2;
+  localparam int unsigned VIRTQ_AVAIL_F_NO_INTERRUPT = 0;
+  localparam logic [15:0] VIRTIO_MSI_NO_VECTOR = 16'hffff;
+
+  // ---- features (2.2, 5.1.3, 6) ----
+  localparam int unsigned VIRTIO_NET_F_CSUM = 0;
+  localparam int unsigned VIRTIO_NET_F_GUEST_CSUM = 1;
+  localparam int unsigned VIRTIO_NET_F_MTU = 3;
+  localparam int unsigned VIRTIO_NET_F_MAC = 5;
+  localparam int unsigned VIRTIO_NET_F_MRG_RXBUF = 15;
+  localparam int unsigned VIRTIO_NET_F_STATUS = 16;
+  localparam int unsigned VIRTIO_F_INDIRECT_DESC = 28;
+  localparam int unsigned VIRTIO_F_EVENT_IDX = 29;
+  localparam int unsigned VIRTIO_F_VERSION_1 = 32;
+
+  // ---- the header of a frame (5.1.6) ----
+  localparam int unsigned VIRTIO_NET_HDR_F_NEEDS_CSUM = 0;
+  localparam int unsigned VIRTIO_NET_HDR_F_DATA_VALID = 1;
+  localparam logic [7:0] VIRTIO_NET_HDR_GSO_NONE = 8'd0;
+
+  typedef struct packed {
+    logic [15:0] num_buffers;
+    logic [15:0] csum_offset;
+    logic [15:0] csum_start;
+    logic [15:0] gso_size;
+    logic [15:0] hdr_len;
+    logic [7:0]  gso_type;
+    logic [7:0]  flags;
+  } virtio_net_hdr_t;
+  localparam int unsigned NET_HDR_BYTES = $bits(virtio_net_hdr_t) / 8;
+
+  // ---- the engine ----
+  // Queue number; of a network device the receive queues are even, the transmit queues odd (5.1.2).
+  localparam int unsigned QUEUE_W = 4;
+  typedef logic [QUEUE_W-1:0] queue_t;
+  localparam int unsigned MAX_QUEUES = 2 ** QUEUE_W;
+  localparam int unsigned MAX_QUEUE_SIZE = 1024;
+
+  // What the driver has set up for a queue (4.1.4.3).
+  typedef struct packed {
+    logic [15:0] size;
+    logic [15:0] vector;
+    addr_t       desc;
+    addr_t       avail;      // the driver area
+    addr_t       used;       // the device area
+  } virtq_config_t;
+
+  typedef struct packed {
+    logic          valid;
+    queue_t        vq;
+    virtq_config_t values;
+  } virtq_setup_t;
+
+  // Why a queue has stopped. Its number is read by the driver's operator, so the order stays.
+  typedef enum logic [3:0] {
+    VIRTQ_OK,
+    VIRTQ_AVAIL_JUMP,          // the available index is further ahead than the queue is long
+    VIRTQ_HEAD_RANGE,          // the available ring names a descriptor that there is not
+    VIRTQ_NEXT_RANGE,          // so does a descriptor
+    VIRTQ_CHAIN_LENGTH,        // more descriptors than the queue is long: a loop, perhaps
+    VIRTQ_INDIRECT_NESTED,     // an indirect descriptor in an indirect table
+    VIRTQ_INDIRECT_NEXT,       // with VIRTQ_DESC_F_NEXT
+    VIRTQ_INDIRECT_LENGTH,     // no whole number of descriptors, none, or more than 65,535
+    VIRTQ_INDIRECT_UNASKED,    // VIRTIO_F_INDIRECT_DESC is not negotiated
+    VIRTQ_ZERO_LENGTH,         // a buffer without a byte
+    VIRTQ_DIRECTION,           // a buffer to write in a transmit queue, or one to read in a receive queue
+    VIRTQ_MEMORY               // host memory answered with an error
+  } virtq_error_e;
+
+  typedef struct packed {
+    logic         valid;
+    queue_t       vq;
+    virtq_error_e code;
+  } virtq_fail_t;
+
+  // ---- chains that are fetched ahead ----
+  // Slots of a queue are used in order; the highest bit of a slot's number tells its laps apart.
+  localparam int unsigned SLOT_W = 8;
+  typedef logic [SLOT_W-1:0] slot_t;
+  localparam int unsigned CONTEXTS = 2 ** (SLOT_W - 1);
+
+  // Available entries that one read fetches.
+  localparam int unsigned ENTRIES = 16;
+  typedef logic [$clog2(ENTRIES):0] entries_t;
+
+  typedef enum logic [2:0] {
+    READ_INDEX,      // of the available ring
+    READ_ENTRIES,    // of it
+    READ_DIRECT,     // descriptors of the table, from the head of a chain on
+    READ_TABLE,      // descriptors of an indirect table, from its first on
+    READ_WALK,       // descriptors further on
+    READ_CHECK       // flags or used_event of the available ring
+  } ring_read_e;
+
+  typedef struct packed {
+    ring_read_e   kind;
+    queue_t       vq;
+    slot_t        slot;
+    entries_t     count;
+    virtq_error_e bad;       // the chain is known to be bad
+  } ring_tag_t;
+
+  typedef struct packed {
+    addr_t      addr;
+    logic [6:0] bytes;       // at most 64
+    ring_tag_t  tag;
+  } ring_read_t;
+
+  // The answer, without its data.
+  typedef struct packed {
+    logic      valid;
+    logic      error;
+    ring_tag_t tag;
+  } ring_reply_t;
+
+  typedef enum logic [1:0] {
+    WRITE_ELEMENTS,  // of the used ring
+    WRITE_INDEX,     // of it
+    WRITE_EVENT      // avail_event
+  } ring_write_e;
+
+  typedef struct packed {
+    ring_write_e kind;
+    queue_t      vq;
+    logic        whole;      // `index` is defined
+    logic [15:0] index;      // up to this element all frames are whole, once the write is done
+  } ring_write_tag_t;
+
+  // avail_event is to be set to `index`.
+  typedef struct packed {
+    queue_t      vq;
+    logic [15:0] index;
+  } virtq_arm_t;
+
+  // How a chain begins: from this the walk goes on.
+  typedef struct packed {
+    virtq_error_e error;
+    logic         indirect;
+    addr_t        addr;      // of the indirect table,
+    logic [15:0]  count;     // and its descriptors
+  } chain_start_t;
+
+  // A buffer of a chain.
+  typedef struct packed {
+    queue_t      vq;
+    logic [15:0] head;       // the chain
+    addr_t       addr;
+    logic [31:0] len;
+    logic        writable;
+    logic        last;       // of its chain
+    logic        error;      // the chain is bad and ends here: its queue has stopped, and it is never given back
+  } virtq_segment_t;
+
+  // A chain is given back to the driver.
+  typedef struct packed {
+    queue_t      vq;
+    logic [15:0] head;
+    logic [31:0] len;        // bytes written
+    logic        last;       // of those that must be given back together
+  } virtq_used_t;
+
+  // What was pulled from a queue and not settled before is kept, which frees its slots, or will be pulled again.
+  typedef struct packed {
+    logic   valid;
+    queue_t vq;
+    logic   keep;
+  } virtq_settle_t;
+
+  // What is wrong with an indirect descriptor, apart from where it stands.
+  function automatic virtq_error_e indirect_error(virtq_desc_t desc, logic negotiated);
+    if (!negotiated) return VIRTQ_INDIRECT_UNASKED;
+    if (desc.flags.next) return VIRTQ_INDIRECT_NEXT;
+    if (desc.len[3:0] != '0 || desc.len[31:4] == '0 || desc.len[31:20] != '0) return VIRTQ_INDIRECT_LENGTH;
+    return VIRTQ_OK;
+  endfunction
+
+  // Ring position of a free-running index; sizes are powers of two.
+  function automatic logic [15:0] ring_position(logic [15:0] index, logic [15:0] size);
+    return index & (size - 1'b1);
+  endfunction
+
+  // ---- frames ----
+  typedef struct packed {
+    queue_t      vq;      // receive queue
+    logic [15:0] length;     // bytes of the frame
+    logic        csum_valid; // its checksums were verified
+  } net_rx_t;
+
+  // Beside a frame to the network, from its first beat on.
+  typedef struct packed {
+    queue_t          vq;
+    virtio_net_hdr_t header;
+  } net_tx_t;
+
+  // Pulses, each with the queue.
+  typedef struct packed {
+    logic   sent;
+    logic   short_;          // dropped: no frame in the chain
+    logic   long_;           // dropped: longer than the longest frame
+    logic   header;          // dropped: the header asks for what was not negotiated
+    logic   memory;          // dropped: not read, or the chain is bad
+    queue_t vq;
+  } net_tx_events_t;
+
+  typedef struct packed {
+    logic   received;
+    logic   no_buffer;       // dropped: the driver has no buffers for it, or the queue does not work
+    logic   memory;          // dropped: not written
+    queue_t vq;
+  } net_rx_events_t;
+endpackage

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Reads of rings and descriptors from host memory: N clients ask, round robin; each answer comes in one cycle, with the tag of its request,
+// in the order of the requests of all. Who asks has room for the answer: an answer cannot wait.
+// Latency beside that of memory: 4 cycles to AR, 5 from R at 512 bits; one request a cycle. At most BUFFER_BEATS beats are outstanding.
+module virtq_reader
+  import memory_pkg::*;
+  import virtio_pkg::*;
+#(
+    parameter int unsigned DATA_W       = 512,
+    parameter int unsigned ID_W         = 4,
+    parameter int unsigned N            = 2,
+    parameter int unsigned BLOCK        = 4,     // descriptors in the longest answer, at least ENTRIES of 16 bits
+    parameter int unsigned BUFFER_BEATS = 256
+) (
+    input  logic                        clk,
+    input  logic                        rst,
+    stream_if.sink                      request[N],   // ring_read_t
+    axi_if.master                       mem,          // read channels
+    output ring_reply_t                 reply,
+    output virtq_desc_t [BLOCK-1:0]     reply_data,   // from byte 0; what was not read is undefined
+    output logic                        idle
+);
+  localparam int unsigned BITS = BLOCK * $bits(virtq_desc_t);
+  localparam int unsigned PARTS = BITS > DATA_W ? BITS / DATA_W : 1;
+
+  if (BITS < ENTRIES * 16) begin : g_bad
+    $fatal(1, "virtq_reader: BLOCK is too small for the entries of a read");
+  end
+
+  stream_if #(.T(ring_read_t)) chosen ();
+  stream_if #(.T(ring_read_t)) both[2] ();
+  stream_if #(.T(dma_cmd_t)) cmd ();
+  stream_if #(.T(ring_tag_t)) tag_in ();
+  stream_if #(.T(ring_tag_t)) tag ();
+  axis_if #(.DATA_W(DATA_W)) data ();
+  logic dma_idle;
+
+  stream_arbiter #(.T(ring_read_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(chosen));
+  stream_fork #(.T(ring_read_t), .N(2)) fork_ (.clk, .rst, .in(chosen), .out(both));
+
+  assign cmd.valid     = both[0].valid;
+  assign cmd.data      = '{target: '0, key: '0, addr: both[0].data.addr, length: 32'(both[0].data.bytes)};
+  assign both[0].ready = cmd.ready;
+  assign tag_in.valid  = both[1].valid;
+  assign tag_in.data   = both[1].data.tag;
+  assign both[1].ready = tag_in.ready;
+
+  stream_fifo #(.T(ring_tag_t), .DEPTH(BUFFER_BEATS)) tags (.clk, .rst, .in(tag_in), .out(tag), .empty());
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(BUFFER_BEATS)) dma (
+      .clk, .rst, .cmd, .mem, .data, .idle(dma_idle)
+  );
+
+  assign data.tready = 1'b1;
+  assign tag.ready   = data.tvalid && data.tlast;
+  assign idle        = dma_idle && !chosen.valid && !tag.valid && !reply.valid;
+
+  // An answer of several beats is collected.
+  logic [PARTS-1:0][DATA_W-1:0] parts_q;
+  logic [$clog2(PARTS+1)-1:0]   part_q;
+  always_ff @(posedge clk) begin
+    for (int unsigned i = 0; i < PARTS; i++) if (data.tvalid && 32'(part_q) == i) parts_q[i] <= data.tdata;
+    reply.error <= data.tuser;
+    reply.tag   <= tag.data;
+    if (rst) begin
+      reply.valid <= 1'b0;
+      part_q      <= '0;
+    end else begin
+      reply.valid <= data.tvalid && data.tlast;
+      if (data.tvalid) part_q <= data.tlast ? '0 : part_q + 1'b1;
+    end
+  end
+  assign reply_data = BITS'(parts_q);
+
+  // Every answer has been asked for.
+  always_ff @(posedge clk) if (!rst && data.tvalid) assert (tag.valid);
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, data.tkeep};
+endmodule
