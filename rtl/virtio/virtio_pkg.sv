@@ -232,9 +232,56 @@ package virtio_pkg;
   } net_tx_events_t;
 
   typedef struct packed {
-    logic   received;
+    logic   overrun;         // dropped: the store is full
+    logic   bad;             // dropped: marked bad, or too long
+    queue_t in_vq;
     logic   no_buffer;       // dropped: the driver has no buffers for it, or the queue does not work
+    queue_t drop_vq;
+    logic   received;
     logic   memory;          // dropped: not written
-    queue_t vq;
+    queue_t done_vq;
   } net_rx_events_t;
+
+  // Counters, one for each pair of queues; their order is that of the registers.
+  typedef enum logic [3:0] {
+    COUNT_RX,
+    COUNT_RX_NO_BUFFER,
+    COUNT_RX_OVERRUN,
+    COUNT_RX_BAD,
+    COUNT_RX_MEMORY,
+    COUNT_TX,
+    COUNT_TX_SHORT,
+    COUNT_TX_LONG,
+    COUNT_TX_HEADER,
+    COUNT_TX_MEMORY,
+    COUNT_STOPPED            // queues of the pair that have stopped
+  } counter_e;
+  localparam int unsigned COUNTERS = 11;
+  localparam int unsigned PAIR_W = 2;
+  localparam int unsigned MAX_PAIRS = 2 ** PAIR_W;
+
+  typedef struct packed {
+    counter_e          kind;
+    logic [PAIR_W-1:0] pair;
+  } counter_t;
+
+  // ---- PCI transport (4.1.4.3): offsets in the registers ----
+  localparam logic [11:0] COMMON_AT = 12'h000;
+  localparam logic [11:0] ISR_AT = 12'h040;
+  localparam logic [11:0] DEVICE_AT = 12'h080;
+  localparam logic [11:0] NOTIFY_AT = 12'h100;     // 4 bytes a queue: notify_off_multiplier is 4
+  localparam logic [11:0] FAULT_AT = 12'h180;      // ours: 4 bytes a queue
+  localparam logic [11:0] COUNTERS_AT = 12'h200;   // ours
+
+  typedef struct packed {      // 2.1, device_status
+    logic failed;
+    logic needs_reset;
+    logic [1:0] unused;
+    logic features_ok;
+    logic driver_ok;
+    logic driver;
+    logic acknowledge;
+  } device_status_t;
+
+  localparam logic [15:0] VIRTIO_NET_S_LINK_UP = 16'd1;
 endpackage

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver's side of virtio 1.2, written from the standard: split virtqueues (2.7) and the buffers of a network device (5.1.6).
 
-It works on any memory that has `read(addr, length)` and `write(addr, data)`, and knows nothing of the device: what it tells the device,
-notifications and addresses, is handed to the caller.
+It works on any memory that has `read(addr, length)` and `write(addr, data)`, and knows nothing of the device: what it tells the
+device, notifications and addresses, is handed to the caller.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Virtqueue:
         self.memory.write(table + 16 * index, struct.pack("<QIHH", addr, length, flags, following))
 
     def add(self, buffers: Sequence[Buffer], token: object = None, direct: int | None = None) -> int:
-        """Writes a chain and its entry; `direct` of its buffers have descriptors of their own, the others an indirect table. The entry
-        is not visible before publish(). Gives the head."""
+        """Writes a chain and its entry; `direct` of its buffers have descriptors of their own, the others an indirect table. The
+        entry is not visible before publish(). Gives the head."""
         direct = len(buffers) if direct is None else direct
         count = direct + (direct < len(buffers))
         assert count <= len(self.free), "the driver has no free descriptor"
@@ -104,7 +104,8 @@ class Virtqueue:
             for i, buffer in enumerate(rest):
                 more = i + 1 < len(rest)
                 self._describe(table, i, buffer.addr, buffer.length, WRITE * buffer.writable | NEXT * more, i + 1 if more else 0)
-            self._describe(self.desc, picked[-1], table, 16 * len(rest), INDIRECT, 0)
+            # The device ignores the write flag of such a descriptor (2.7.5.3.2).
+            self._describe(self.desc, picked[-1], table, 16 * len(rest), INDIRECT | WRITE * self.rng.getrandbits(1), 0)
         self.chains[picked[0]] = picked
         self.tokens[picked[0]] = token
         self.offer(picked[0])
@@ -208,3 +209,107 @@ def _contents(memory: Memory, head: int, length: int, buffers: object) -> bytes:
     assert 0 < length <= sum(buffer.length for buffer in buffers), f"{length} bytes are not in chain {head}"
     data = b"".join(memory.read(buffer.addr, buffer.length) for buffer in buffers)
     return data[:length]
+
+
+# ---- the PCI transport (4.1.4.3), by registers ----
+
+COMMON = {  # field: (offset, bytes)
+    "device_feature_select": (0x00, 4), "device_feature": (0x04, 4),
+    "driver_feature_select": (0x08, 4), "driver_feature": (0x0C, 4),
+    "config_msix_vector": (0x10, 2), "num_queues": (0x12, 2), "device_status": (0x14, 1), "config_generation": (0x15, 1),
+    "queue_select": (0x16, 2), "queue_size": (0x18, 2), "queue_msix_vector": (0x1A, 2), "queue_enable": (0x1C, 2),
+    "queue_notify_off": (0x1E, 2), "queue_desc": (0x20, 8), "queue_driver": (0x28, 8), "queue_device": (0x30, 8),
+}  # fmt: skip
+ACKNOWLEDGE, DRIVER, DRIVER_OK, FEATURES_OK, NEEDS_RESET, FAILED = 1, 2, 4, 8, 64, 128
+F_CSUM, F_GUEST_CSUM, F_MTU, F_MAC, F_MRG_RXBUF, F_STATUS, F_INDIRECT_DESC, F_EVENT_IDX, F_VERSION_1 = (
+    0,
+    1,
+    3,
+    5,
+    15,
+    16,
+    28,
+    29,
+    32,
+)
+
+
+class Registers(Protocol):
+    """Words of 32 bits with a strobe for each byte."""
+
+    async def read(self, addr: int) -> tuple[int, ...]: ...
+
+    async def write(self, addr: int, value: int, strobes: int = 15) -> int: ...
+
+
+class PciTransport:
+    """What a driver does with the registers of a device; offsets are those of the common configuration and of what is behind it."""
+
+    def __init__(self, registers: Registers, notify_at: int) -> None:
+        self.registers, self.notify_at = registers, notify_at
+
+    async def get(self, field: str) -> int:
+        """A field of the common configuration."""
+        at, size = COMMON[field]
+        return await self.load(at, size)
+
+    async def load(self, at: int, size: int) -> int:
+        """`size` bytes at `at`, within or over words."""
+        value = word = 0
+        for byte in range(size):
+            word = (await self.registers.read((at + byte) & ~3))[0] if byte == 0 or (at + byte) % 4 == 0 else word
+            value |= (word >> 8 * ((at + byte) % 4) & 0xFF) << 8 * byte
+        return value
+
+    async def set(self, field: str, value: int) -> None:
+        """Writes a field as the standard wants it: by its width, 64 bits as two words (4.1.3.1)."""
+        at, size = COMMON[field]
+        for half in range(0, size, 4):
+            width = min(size, 4)
+            part = value >> 8 * half & (1 << 8 * width) - 1
+            lane = (at + half) % 4
+            await self.registers.write((at + half) & ~3, part << 8 * lane, ((1 << width) - 1) << lane)
+
+    async def reset(self, polls: int = 1000) -> int:
+        """Resets, and gives the number of reads until it was done (2.4.2)."""
+        await self.set("device_status", 0)
+        for i in range(polls):
+            if not await self.get("device_status"):
+                return i + 1
+        raise AssertionError("the reset does not end")
+
+    async def offered(self) -> int:
+        """The features of the device."""
+        value = 0
+        for select in range(2):
+            await self.set("device_feature_select", select)
+            value |= await self.get("device_feature") << 32 * select
+        return value
+
+    async def negotiate(self, features: int) -> bool:
+        """3.1.1, up to FEATURES_OK: true if the device accepts."""
+        await self.set("device_status", ACKNOWLEDGE)
+        await self.set("device_status", ACKNOWLEDGE | DRIVER)
+        for select in range(2):
+            await self.set("driver_feature_select", select)
+            await self.set("driver_feature", features >> 32 * select & 0xFFFFFFFF)
+        await self.set("device_status", ACKNOWLEDGE | DRIVER | FEATURES_OK)
+        return bool(await self.get("device_status") & FEATURES_OK)
+
+    async def enable(self, number: int, queue: Virtqueue, vector: int) -> None:
+        """Sets a queue up."""
+        await self.set("queue_select", number)
+        await self.set("queue_size", queue.size)
+        await self.set("queue_msix_vector", vector)
+        await self.set("queue_desc", queue.desc)
+        await self.set("queue_driver", queue.avail)
+        await self.set("queue_device", queue.used)
+        await self.set("queue_enable", 1)
+
+    async def driver_ok(self) -> None:
+        """The device may work from here on."""
+        await self.set("device_status", ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK)
+
+    async def notify(self, number: int) -> None:
+        """2.7.13.3, by 16 bits as 4.1.5.2 has it without VIRTIO_F_NOTIFICATION_DATA."""
+        await self.registers.write(self.notify_at + 4 * number, number, 3)

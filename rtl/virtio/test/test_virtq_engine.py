@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The split-virtqueue engine against a driver: every chain arrives as it was made and comes back once, in order, with its length, and no
-wake-up is lost; what breaks the rules stops its queue alone."""
+"""The split-virtqueue engine against a driver: every chain arrives as it was made and comes back once, in order, with its length, and
+no wake-up is lost; what breaks the rules stops its queue alone."""
 
 import random
 import struct
@@ -13,13 +13,13 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
-from nacelle_tb.svtypes import constant, struct as sv_struct
+from nacelle_tb.svtypes import constant
+from nacelle_tb.svtypes import struct as sv_struct
 from nacelle_tb.virtio import INDIRECT, NEXT, WRITE, Buffer, Heap, Virtqueue
 from nacelle_tb.widths import WIDTHS
 
 QUEUES = 4
 SIZE = 1 << 20
-RINGS = Heap(0x1000, 0x40000)
 SETUP = "virtio_pkg::virtq_setup_t"
 
 
@@ -38,7 +38,14 @@ class Bench:
         self.heap = Heap(0x50000, SIZE - 0x50000)
         rings = Heap(0x1000, 0x40000)
         self.queues = [Virtqueue(self.memory, rings, size, event_idx, scatter) for _ in range(QUEUES)]
-        for name, value in (("setup", 0), ("enable", 0), ("event_idx", event_idx), ("indirect", indirect), ("halt", 0), ("rewind", 0)):
+        for name, value in (
+            ("setup", 0),
+            ("enable", 0),
+            ("event_idx", event_idx),
+            ("indirect", indirect),
+            ("halt", 0),
+            ("rewind", 0),
+        ):
             getattr(dut, name).value = int(value)
         self.faults: list[tuple[int, int]] = []
         self.chains: list[list] = [[] for _ in range(QUEUES)]  # chains as they were given out: lists of segments
@@ -118,7 +125,9 @@ def random_chain(bench: Bench, number: int, longest: int) -> list[Buffer]:
     """Buffers of the direction of a queue, of any length, anywhere."""
     count = random.choice([1, 1, 2, 3, random.randint(1, longest)])
     writable = number % 2 == 0
-    return [Buffer(random.getrandbits(48), random.choice([1, 64, 1500, random.randint(1, 1 << 20)]), writable) for _ in range(count)]
+    return [
+        Buffer(random.getrandbits(48), random.choice([1, 64, 1500, random.randint(1, 1 << 20)]), writable) for _ in range(count)
+    ]
 
 
 def as_buffers(chain: list) -> list[Buffer]:
@@ -187,7 +196,7 @@ async def indices_wrap(dut) -> None:
 @cocotb.test()
 @cocotb.parametrize(event_idx=[False, True], latency=[1, 155, (1, 300)])
 async def no_wake_up_is_lost(dut, event_idx: bool, latency) -> None:
-    """A driver that does nothing but what it is woken for: it sleeps until an interrupt, and notifies only when the device wants it."""
+    """A driver that sleeps until an interrupt, and notifies only when the device wants it."""
     bench = Bench(dut, latency=latency, event_idx=event_idx)
     await bench.begin()
     queue = bench.queues[1]

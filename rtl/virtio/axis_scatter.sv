@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Cuts packets into pieces: for each value on `piece` a packet of that many bytes (one at least), the next ones of the packet on `in`. The
+// piece with `last` is the last of its packet and has all that is left of it: so the lengths must add up.
+// One beat a cycle; latency 2 cycles. When `out` stops, `in` does.
+module axis_scatter #(
+    parameter int unsigned DATA_W = 512
+) (
+    input  logic     clk,
+    input  logic     rst,
+    axis_if.sink     in,
+    stream_if.sink   piece,    // {last, 16 bits: length}
+    axis_if.source   out
+);
+  localparam int unsigned BYTES = DATA_W / 8;
+  localparam int unsigned LANE_W = $clog2(BYTES);
+
+  logic [DATA_W-1:0] now_q, moved;
+  logic              now_valid_q, first_q;
+  logic [LANE_W-1:0] at_q;                   // byte of now_q that comes next
+  logic [15:0]       left_q;                 // bytes of this piece, after its first beat
+  logic [15:0]       left;
+  logic [LANE_W:0]   bytes;                  // of the beat that is made
+  logic [LANE_W+1:0] upto;
+  logic              ends, closes, needs, spends, step;
+
+  assign left   = first_q ? piece.data.length : left_q;
+  assign ends   = left <= 16'(BYTES);
+  assign bytes  = ends ? (LANE_W + 1)'(left) : (LANE_W + 1)'(BYTES);
+  assign upto   = (LANE_W + 2)'(at_q) + (LANE_W + 2)'(bytes);
+  assign needs  = upto > (LANE_W + 2)'(BYTES);       // bytes of the beat on `in`
+  assign closes = ends && piece.data.last;
+  assign spends = upto >= (LANE_W + 2)'(BYTES);
+  assign step   = now_valid_q && piece.valid && (!out.tvalid || out.tready) && (!needs || in.tvalid);
+
+  byte_funnel #(.DATA_W(DATA_W)) funnel (.low(now_q), .high(in.tdata), .amount(at_q), .out(moved));
+
+  assign piece.ready = step && ends;
+  // The beat on `in` is held next, unless it is the rest of a packet that ends here.
+  assign in.tready   = step ? spends || closes : !now_valid_q;
+  wire   take = in.tvalid && in.tready;
+
+  always_ff @(posedge clk) begin
+    if (step) begin
+      out.tdata <= moved;
+      out.tkeep <= ~({BYTES{1'b1}} << bytes);
+      out.tlast <= ends;
+      out.tuser <= 1'b0;
+      left_q    <= left - 16'(BYTES);
+    end
+    if (take) now_q <= in.tdata;
+    if (rst) begin
+      out.tvalid  <= 1'b0;
+      now_valid_q <= 1'b0;
+      first_q     <= 1'b1;
+      at_q        <= '0;
+    end else begin
+      if (!out.tvalid || out.tready) out.tvalid <= step;
+      if (step) begin
+        first_q     <= ends;
+        at_q        <= closes ? '0 : upto[LANE_W-1:0];
+        now_valid_q <= closes ? take && !needs : spends ? take : 1'b1;
+      end else if (take) begin
+        now_valid_q <= 1'b1;
+      end
+    end
+  end
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, in.tkeep, in.tlast, in.tuser};
+endmodule
