@@ -6,12 +6,12 @@
 module axis_gather #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned OFFSET = 0,
-    parameter type BEAT = logic          // of `out`: {none, error, last, keep, data}
+    parameter type BEAT = logic          // of `out`: {none, error, last, tkeep, tdata}
 ) (
     input  logic     clk,
     input  logic     rst,
     axis_if.sink     in,
-    stream_if.sink   note,               // {ends, none}, for each packet
+    stream_if.sink   note,               // gather_note_t, for each packet
     stream_if.source out
 );
   localparam int unsigned BYTES = DATA_W / 8;

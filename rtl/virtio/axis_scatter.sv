@@ -9,7 +9,7 @@ module axis_scatter #(
     input  logic     clk,
     input  logic     rst,
     axis_if.sink     in,
-    stream_if.sink   piece,    // {last, 16 bits: length}
+    stream_if.sink   piece,    // scatter_piece_t
     axis_if.source   out
 );
   localparam int unsigned BYTES = DATA_W / 8;

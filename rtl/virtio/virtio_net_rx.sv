@@ -70,11 +70,6 @@ module virtio_net_rx
 
   typedef struct packed {
     logic        last;
-    logic [15:0] length;
-  } cut_t;
-
-  typedef struct packed {
-    logic        last;
     logic        ends;
     queue_t      vq;
     logic [15:0] head;
@@ -263,8 +258,8 @@ module virtio_net_rx
   logic [$clog2(UNDER_WAY+1)-1:0] under_way_q;
   stream_if #(.T(piece_t)) open ();
   stream_if #(.T(piece_t)) part[3] ();
-  stream_if #(.T(cut_t)) cut_in ();
-  stream_if #(.T(cut_t)) cut ();
+  stream_if #(.T(scatter_piece_t)) cut_in ();
+  stream_if #(.T(scatter_piece_t)) cut ();
   stream_if #(.T(outcome_t)) outcome_in ();
   stream_if #(.T(outcome_t)) outcome ();
   stream_if #(.T(virtq_used_t)) back ();
@@ -287,7 +282,7 @@ module virtio_net_rx
                               written: part[2].data.written};
   assign part[2].ready    = outcome_in.ready;
 
-  stream_fifo #(.T(cut_t), .DEPTH(8)) cuts (.clk, .rst, .in(cut_in), .out(cut), .empty());
+  stream_fifo #(.T(scatter_piece_t), .DEPTH(8)) cuts (.clk, .rst, .in(cut_in), .out(cut), .empty());
   stream_fifo #(.T(outcome_t), .DEPTH(UNDER_WAY)) outcomes (.clk, .rst, .in(outcome_in), .out(outcome), .empty(nothing_under_way));
   stream_fifo #(.T(virtq_used_t), .DEPTH(UNDER_WAY)) backs (.clk, .rst, .in(back), .out(used), .empty(nothing_back));
   axis_scatter #(.DATA_W(DATA_W)) scatter (.clk, .rst, .in(whole), .piece(cut), .out(data));

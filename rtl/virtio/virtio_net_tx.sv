@@ -48,11 +48,6 @@ module virtio_net_tx
   } verdict_e;
 
   typedef struct packed {
-    logic ends;
-    logic none;
-  } note_t;
-
-  typedef struct packed {
     queue_t      vq;
     logic [15:0] head;
     verdict_e    verdict;
@@ -82,8 +77,8 @@ module virtio_net_tx
   logic        long_;
   stream_if #(.T(virtq_segment_t)) part[3] ();
   stream_if #(.T(dma_cmd_t)) cmd ();
-  stream_if #(.T(note_t)) note_in ();
-  stream_if #(.T(note_t)) note ();
+  stream_if #(.T(gather_note_t)) note_in ();
+  stream_if #(.T(gather_note_t)) note ();
   stream_if #(.T(chain_t)) chain_in ();
   stream_if #(.T(chain_t)) chain ();
   stream_fork #(.T(virtq_segment_t), .N(3)) parts (.clk, .rst, .in(segment), .out(part));
@@ -111,7 +106,7 @@ module virtio_net_tx
     else if (segment.valid && segment.ready) sum_q <= segment.data.last ? '0 : long_ ? 17'(LIMIT + 1) : 17'(sum);
   end
 
-  stream_fifo #(.T(note_t), .DEPTH(64)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
+  stream_fifo #(.T(gather_note_t), .DEPTH(64)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
   stream_fifo #(.T(chain_t), .DEPTH(64)) chains (.clk, .rst, .in(chain_in), .out(chain), .empty());
 
   axis_if #(.DATA_W(DATA_W)) data ();

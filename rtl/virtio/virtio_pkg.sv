@@ -208,10 +208,22 @@ package virtio_pkg;
     return index & (size - 1'b1);
   endfunction
 
-  // ---- frames ----
+  // ---- frames and their pieces ----
+  // Of a packet that is part of a larger one (axis_gather).
   typedef struct packed {
-    queue_t      vq;      // receive queue
-    logic [15:0] length;     // bytes of the frame
+    logic        ends;       // it is the last part
+    logic        none;       // it was not read: there is no packet
+  } gather_note_t;
+
+  // A part of a packet that becomes a packet (axis_scatter).
+  typedef struct packed {
+    logic        last;
+    logic [15:0] length;     // bytes, at least one
+  } scatter_piece_t;
+
+  // Beside a frame from the network.
+  typedef struct packed {
+    queue_t      vq;         // receive queue
     logic        csum_valid; // its checksums were verified
   } net_rx_t;
 

@@ -210,14 +210,14 @@ module virtio_registers
     if (fault.valid) status_q.needs_reset <= 1'b1;
     if (link_q != link_up) generation_q <= generation_q + 1'b1;
 
-    // ---- interrupts ----
+    // ---- interrupts: one that comes while ISR is read stays ----
+    if (acts_read && at_isr) isr_q <= '0;
+    if (config_interrupt.valid && config_interrupt.ready) config_told_q <= 1'b1;
+    if (queue_interrupt.valid && queue_interrupt.ready) isr_q[0] <= 1'b1;
     if ((fault.valid || link_q != link_up) && status_q.driver_ok) begin
       config_told_q <= 1'b0;
       isr_q[1]      <= 1'b1;
     end
-    if (config_interrupt.valid && config_interrupt.ready) config_told_q <= 1'b1;
-    if (queue_interrupt.valid && queue_interrupt.ready) isr_q[0] <= 1'b1;
-    if (acts_read && at_isr) isr_q <= '0;
 
     if (rst || (device_q == D_CLEAR && wait_q == 8'(CLEAR))) begin
       status_q          <= '0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The split-virtqueue engine against a driver: every chain arrives as it was made and comes back once, in order, with its length, and
-no wake-up is lost; what breaks the rules stops its queue alone."""
+"""The split-virtqueue engine against a driver: every chain arrives as it was made and comes back once, in order, with its length;
+what breaks the rules stops its queue alone."""
 
 import random
 import struct
