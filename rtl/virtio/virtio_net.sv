@@ -24,7 +24,7 @@ module virtio_net
     input  logic           rst,
     axil_if.slave          bus,                      // 12 bits of address
     input  logic [47:0]    mac,
-    input  logic [15:0]    mtu,
+    input  logic [15:0]    mtu,                      // 68 at least
     input  logic           link_up,
     stream_if.sink         notify,                   // queue_t
     stream_if.source       interrupt,                // 16 bits: the vector
@@ -88,8 +88,15 @@ module virtio_net
       .done(done[0]), .interrupt(queue_interrupt), .fault, .broken, .idle(engine_idle)
   );
 
+  // VIRTIO_NET_F_MTU: what is longer, with an Ethernet header and a VLAN tag, is not for the driver (5.1.4.1).
+  localparam int unsigned HEADERS = 18;
+  logic [15:0] longest_q;
+  always_ff @(posedge clk) begin
+    longest_q <= features[VIRTIO_NET_F_MTU] && mtu < 16'(MAX_FRAME - HEADERS) ? mtu + 16'(HEADERS) : 16'(MAX_FRAME);
+  end
+
   virtio_net_rx #(.DATA_W(DATA_W), .QUEUES(QUEUES), .MAX_FRAME(MAX_FRAME)) receive (
-      .clk, .rst(restart), .halt, .mergeable(features[VIRTIO_NET_F_MRG_RXBUF]), .guest_csum(features[VIRTIO_NET_F_GUEST_CSUM]), .rx, .rx_info,
+      .clk, .rst(restart), .halt, .longest(longest_q), .mergeable(features[VIRTIO_NET_F_MRG_RXBUF]), .guest_csum(features[VIRTIO_NET_F_GUEST_CSUM]), .rx, .rx_info,
       .ready, .more, .pull(pull[0]), .segment(segment[0]), .settle(settle[0]), .used(used[0]), .fail(client_fail[0]),
       .cmd(cmd[1]), .data(data[1]), .done(done[1]), .events(rx_events), .idle(rx_idle)
   );

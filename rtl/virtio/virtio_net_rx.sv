@@ -3,7 +3,7 @@
 // Receive queues of a network device (virtio 1.2, 5.1.6.3, 5.1.6.4): stores each frame of the network, takes chains of its queue until they hold
 // header and frame, writes both, and gives the chains back, all of a frame at once.
 //
-// `rx` never waits. A frame that is marked bad or longer than MAX_FRAME, and one for which there is no room or no buffer, is dropped as a
+// `rx` never waits. A frame that is marked bad or too long, and one for which there is no room or no buffer, is dropped as a
 // whole and counted; the chains that were too small for it are taken for the next one. Without VIRTIO_NET_F_MRG_RXBUF a frame has one chain.
 // A frame needs at most PIECES buffers. Latency: 8 cycles from the last beat of `rx` to the command of its write. A frame of one buffer takes
 // 5 cycles, or one a beat if those are more.
@@ -19,6 +19,7 @@ module virtio_net_rx
     input  logic              clk,
     input  logic              rst,               // may come in the middle of a frame, of which nothing is taken then
     input  logic              halt,              // no frame is taken
+    input  logic [15:0]       longest,           // bytes of a frame, at most MAX_FRAME
     input  logic              mergeable,         // VIRTIO_NET_F_MRG_RXBUF is negotiated,
     input  logic              guest_csum,        // VIRTIO_NET_F_GUEST_CSUM
     axis_if.sink              rx,
@@ -90,7 +91,7 @@ module virtio_net_rx
     for (int unsigned i = 0; i < BYTES; i++) if (rx.tkeep[i] && (i == BYTES - 1 || !rx.tkeep[(i+1)%BYTES])) tail |= 16'(i + 1);
   end
   assign length = length_q + tail;
-  assign lost   = lost_q || halt || !stored.tready || length > 16'(MAX_FRAME);
+  assign lost   = lost_q || halt || !stored.tready || length > longest;
   assign good   = !lost && !rx.tuser && frame_in.ready && 32'(rx_info.vq) < QUEUES && !rx_info.vq[0];
 
   assign rx.tready      = 1'b1;
@@ -301,8 +302,8 @@ module virtio_net_rx
     fail             <= '{valid: ended && done.data.error && !rst, vq: outcome.data.vq, code: VIRTQ_MEMORY};
     events           <= '0;
     events.in_vq     <= rx_info.vq;
-    events.overrun   <= rx.tvalid && rx.tlast && !good && !rx.tuser && length <= 16'(MAX_FRAME) && !rst;
-    events.bad       <= rx.tvalid && rx.tlast && !good && (rx.tuser || length > 16'(MAX_FRAME)) && !rst;
+    events.overrun   <= rx.tvalid && rx.tlast && !good && !rx.tuser && length <= longest && !rst;
+    events.bad       <= rx.tvalid && rx.tlast && !good && (rx.tuser || length > longest) && !rst;
     events.drop_vq   <= frame.data.vq;
     events.no_buffer <= settle.valid && !keeps_q && !rst;
     events.done_vq   <= outcome.data.vq;

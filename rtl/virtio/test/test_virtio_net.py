@@ -11,7 +11,7 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import run
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
-from nacelle_tb.virtio import DATA_VALID, F_CSUM, F_EVENT_IDX, F_MRG_RXBUF, NEEDS_CSUM, Buffer, header
+from nacelle_tb.virtio import DATA_VALID, F_CSUM, F_EVENT_IDX, F_MRG_RXBUF, F_MTU, NEEDS_CSUM, Buffer, header
 from nacelle_tb.widths import WIDTHS
 from net_bench import MAX_FRAME, NetBench, features, params, ports
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP
@@ -300,6 +300,23 @@ async def frames_without_buffers_are_dropped_and_counted(dut) -> None:
     received = await bench.received(0)
     assert received.frame == b"fits" * 40 and received.buffers == 2
     assert await bench.counter("RX_NO_BUFFER", 0) == 6
+
+
+@cocotb.test()
+@cocotb.parametrize(asked=[False, True])
+async def frames_beyond_the_mtu_are_not_for_the_driver(dut, asked: bool) -> None:
+    """If it has negotiated VIRTIO_NET_F_MTU: MTU, Ethernet header and a VLAN tag."""
+    bench = NetBench(dut, wanted=features(*([F_MTU] if asked else [])))
+    dut.mtu.value = 1500
+    await bench.begin()
+    for _ in range(3):
+        bench.post(0, [2000])
+    bench.publish(0)
+    await wait_cycles(dut, 600)
+    for length in (1519, 1518):
+        bench.rx.give(bytes(length))
+    assert len((await bench.received()).frame) == (1518 if asked else 1519)
+    assert await bench.counter("RX_BAD") == asked
 
 
 @cocotb.test()
