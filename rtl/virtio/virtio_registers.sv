@@ -159,7 +159,7 @@ module virtio_registers
   // What the driver wants must be offered, and this device knows no driver of before 1.0 (6.2).
   wire acceptable = (driver_features_q & ~OFFERED) == '0 && driver_features_q[VIRTIO_F_VERSION_1];
   assign features = driver_features_q;
-  assign enable   = status_q.driver_ok ? enable_q : '0;
+  assign enable   = status_q.driver_ok && status_q.features_ok ? enable_q : '0;
 
   wire [31:0] status_word = merged({queue_select_q, generation_q, status_q}, wdata_q, wstrb_q);
   device_status_t asked;
