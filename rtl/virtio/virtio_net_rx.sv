@@ -5,7 +5,7 @@
 //
 // `rx` never waits. A frame that is marked bad or too long, and one for which there is no room or no buffer, is dropped as a
 // whole and counted; the chains that were too small for it are taken for the next one. Without VIRTIO_NET_F_MRG_RXBUF a frame has one chain.
-// A frame needs at most PIECES buffers. Latency: 8 cycles from the last beat of `rx` to the command of its write. A frame of one buffer takes
+// A frame needs at most PIECES buffers. Latency: 9 cycles from the last beat of `rx` to the command of its write. A frame of one buffer takes
 // 5 cycles, or one a beat if those are more.
 module virtio_net_rx
   import memory_pkg::*;
@@ -82,41 +82,57 @@ module virtio_net_rx
   axis_if #(.DATA_W(DATA_W)) kept ();
   stream_if #(.T(frame_t)) frame_in ();
   stream_if #(.T(frame_t)) frame ();
-  logic [15:0] length_q, length, tail;
-  logic        lost_q, lost, good, store_empty, no_frame;
-  logic        in_frame_q = 1'b0;           // kept in reset too
+  typedef struct packed {
+    logic                last;
+    logic                bad;
+    net_rx_t             info;
+    logic [15:0]         bytes;
+    logic [DATA_W/8-1:0] keep;
+    logic [DATA_W-1:0]   data;
+  } in_beat_t;
+
+  in_beat_t    in_q;
+  logic        in_valid_q = 1'b0;           // with the next one, kept in reset: the rest of a frame is not taken for a frame
+  logic        in_frame_q = 1'b0;
+  logic [15:0] length_q, length, bytes;
+  logic        lost_q, lost, good, ends_in, no_frame;
 
   always_comb begin
-    tail = '0;
-    for (int unsigned i = 0; i < BYTES; i++) if (rx.tkeep[i] && (i == BYTES - 1 || !rx.tkeep[(i+1)%BYTES])) tail |= 16'(i + 1);
+    bytes = '0;
+    for (int unsigned i = 0; i < BYTES; i++) if (rx.tkeep[i] && (i == BYTES - 1 || !rx.tkeep[(i+1)%BYTES])) bytes |= 16'(i + 1);
   end
-  assign length = length_q + tail;
-  assign lost   = lost_q || halt || !stored.tready || length > longest;
-  assign good   = !lost && !rx.tuser && frame_in.ready && 32'(rx_info.vq) < QUEUES && !rx_info.vq[0];
+  always_ff @(posedge clk) begin
+    in_valid_q <= rx.tvalid;
+    in_q       <= '{last: rx.tlast, bad: rx.tuser, info: rx_info, bytes: bytes, keep: rx.tkeep, data: rx.tdata};
+    if (in_valid_q) in_frame_q <= !in_q.last;
+  end
+
+  assign length  = length_q + in_q.bytes;
+  assign lost    = lost_q || halt || !stored.tready || length > longest;
+  assign good    = !lost && !in_q.bad && frame_in.ready && 32'(in_q.info.vq) < QUEUES && !in_q.info.vq[0];
+  assign ends_in = in_valid_q && in_q.last;
 
   assign rx.tready      = 1'b1;
-  assign stored.tvalid  = rx.tvalid && !lost_q;
-  assign stored.tdata   = rx.tdata;
-  assign stored.tkeep   = rx.tkeep;
-  assign stored.tlast   = rx.tlast;
+  assign stored.tvalid  = in_valid_q && !lost_q;
+  assign stored.tdata   = in_q.data;
+  assign stored.tkeep   = in_q.keep;
+  assign stored.tlast   = in_q.last;
   assign stored.tuser   = 1'b0;
-  assign frame_in.valid = rx.tvalid && rx.tlast && good;
-  assign frame_in.data  = '{vq: rx_info.vq, csum_valid: rx_info.csum_valid, length: length};
+  assign frame_in.valid = ends_in && good;
+  assign frame_in.data  = '{vq: in_q.info.vq, csum_valid: in_q.info.csum_valid, length: length};
 
   always_ff @(posedge clk) begin
-    if (rx.tvalid) in_frame_q <= !rx.tlast;
     if (rst) begin
       length_q <= '0;
-      lost_q   <= rx.tvalid ? !rx.tlast : in_frame_q;
-    end else if (rx.tvalid) begin
-      length_q <= rx.tlast ? '0 : lost ? length_q : length;
-      lost_q   <= !rx.tlast && lost;
+      lost_q   <= in_valid_q ? !in_q.last : in_frame_q;
+    end else if (in_valid_q) begin
+      length_q <= in_q.last ? '0 : lost_q ? length_q : length;
+      lost_q   <= !in_q.last && lost;
     end
   end
 
   axis_store #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (
-      .clk, .rst, .in(stored), .commit(rx.tvalid && rx.tlast && good), .rollback(rx.tvalid && rx.tlast && !good), .out(kept), .room(),
-      .empty(store_empty)
+      .clk, .rst, .in(stored), .commit(ends_in && good), .rollback(ends_in && !good), .out(kept), .room(), .empty()
   );
   stream_fifo #(.T(frame_t), .DEPTH(FRAMES)) frames (.clk, .rst, .in(frame_in), .out(frame), .empty(no_frame));
 
@@ -301,9 +317,9 @@ module virtio_net_rx
   always_ff @(posedge clk) begin
     fail             <= '{valid: ended && done.data.error && !rst, vq: outcome.data.vq, code: VIRTQ_MEMORY};
     events           <= '0;
-    events.in_vq     <= rx_info.vq;
-    events.overrun   <= rx.tvalid && rx.tlast && !good && !rx.tuser && length <= longest && !rst;
-    events.bad       <= rx.tvalid && rx.tlast && !good && (rx.tuser || length > longest) && !rst;
+    events.in_vq     <= in_q.info.vq;
+    events.overrun   <= ends_in && !good && !in_q.bad && length <= longest;
+    events.bad       <= ends_in && !good && (in_q.bad || length > longest);
     events.drop_vq   <= frame.data.vq;
     events.no_buffer <= settle.valid && !keeps_q && !rst;
     events.done_vq   <= outcome.data.vq;
@@ -321,6 +337,6 @@ module virtio_net_rx
 
   always_ff @(posedge clk) if (!rst) assert (!back.valid || back.ready) else $error("more given back than there is room for");
 
-  assign idle = !frame.valid && no_frame && store_empty && state_q == B_PULL && piece_none && !job.valid && nothing_under_way && nothing_back
+  assign idle = !frame.valid && no_frame && state_q == B_PULL && piece_none && !job.valid && nothing_under_way && nothing_back
               && under_way_q == '0 && !data.tvalid;
 endmodule
