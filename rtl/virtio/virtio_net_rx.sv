@@ -231,7 +231,7 @@ module virtio_net_rx
   // A frame that is dropped goes nowhere.
   axis_if #(.DATA_W(DATA_W)) whole ();
   logic [HEAD_BEATS:0][DATA_W-1:0] head_beats;
-  logic [DATA_W-1:0] carry_q;
+  logic [SHIFT*8-1:0] carry_q;
   logic [1:0]        index_q;
   logic              rest_q;
   virtio_net_hdr_t   header;
@@ -251,7 +251,7 @@ module virtio_net_rx
 
   assign whole.tvalid = flows && !job.data.drop;
   assign whole.tdata  = in_head ? head_beats[0] : {kept.tdata[DATA_W-SHIFT*8-1:0], first ? head_beats[HEAD_BEATS][SHIFT*8-1:0]
-                                                                                         : carry_q[SHIFT*8-1:0]};
+                                                                                         : carry_q};
   assign whole.tkeep  = '1;                                // lengths are those of the pieces
   assign whole.tlast  = last;
   assign whole.tuser  = 1'b0;
@@ -259,7 +259,7 @@ module virtio_net_rx
   assign job.ready    = step && last;
 
   always_ff @(posedge clk) begin
-    if (step && !rest_q) carry_q[SHIFT*8-1:0] <= kept.tdata[DATA_W-1-:SHIFT*8];
+    if (step && !rest_q) carry_q <= kept.tdata[DATA_W-1-:SHIFT*8];
     if (rst) begin
       index_q <= '0;
       rest_q  <= 1'b0;

@@ -11,6 +11,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
+from nacelle_tb.long import LONG
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant
@@ -169,7 +170,9 @@ async def chains_arrive_as_they_were_made(dut, scatter: bool, event_idx: bool, s
 
 @cocotb.test()
 async def indices_wrap(dut) -> None:
-    """More than 65,536 chains through a queue."""
+    """More than 65,536 chains through a queue, at one width unless all is tested."""
+    if len(dut.mem_wdata) == 512 and not LONG:
+        return
     bench = Bench(dut, latency=(1, 4), event_idx=True, size=256)
     await bench.begin()
     # The entries are all alike, so the driver writes only its index.
