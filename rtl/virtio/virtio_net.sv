@@ -8,7 +8,7 @@
 //                                            └─ segments ─► virtio_net_rx ◄─ rx
 //
 // `notify` is a second way to notify a queue, beside the registers: for a transport that does it by messages.
-// Throughput at 512 bits: 64-byte frames every 5 cycles each way, longer ones at one beat a cycle. docs/reference/virtio-net.md has the figures.
+// Throughput: docs/reference/virtio-net.md.
 module virtio_net
   import memory_pkg::*;
   import virtio_pkg::*;
