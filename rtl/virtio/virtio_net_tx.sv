@@ -126,8 +126,10 @@ module virtio_net_tx
     head = head_q;
     for (int unsigned i = 0; i < HEAD_BEATS; i++) if (32'(index_q) == i) head[i] = beat.data.data;
   end
+  // No shift: Verilator loses the upper 32 of 96 bits of one by 32.
   virtio_net_hdr_t header;
-  assign header = virtio_net_hdr_t'(head >> (HEAD_BEATS * DATA_W - $bits(virtio_net_hdr_t)));
+  wire [HEAD_BEATS*DATA_W-1:0] head_bits = head;
+  assign header = virtio_net_hdr_t'(head_bits[HEAD_BEATS*DATA_W-1-:$bits(virtio_net_hdr_t)]);
 
   axis_if #(.DATA_W(DATA_W)) stored ();
   axis_if #(.DATA_W(DATA_W)) frame ();

@@ -214,7 +214,7 @@ async def notifications_by_register(dut) -> None:
 @cocotb.parametrize(latency=[(1, 20), (150, 400)])
 async def reset_under_load(dut, latency) -> None:
     """Both ways at full load: once device_status reads 0 nothing is read, written or interrupted; then the device starts anew."""
-    bench = NetBench(dut, latency=latency, wanted=features(F_EVENT_IDX))
+    bench = NetBench(dut, latency=latency, size=256, wanted=features(F_EVENT_IDX))
     await bench.begin()
     for turn in range(3):
         for _ in range(40):

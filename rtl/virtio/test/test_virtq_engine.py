@@ -513,7 +513,7 @@ async def cycles_a_chain(dut, direct) -> None:
         assert bench.memory.cycle < 100_000
     cycles = (bench.memory.cycle - marks[1]) / (total - 100)
     dut._log.info("FIGURE %d cycles to the first, %.1f cycles a chain of each of two queues", marks[0] - begun, cycles)
-    assert cycles <= 8.0
+    assert cycles <= (8 if len(dut.mem_wdata) == 512 else 14)  # a narrow bus takes 8 beats for what is read of a chain
 
 
 @pytest.mark.parametrize("width", WIDTHS)
