@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FIFO whose values come out only after `commit`; `rollback` removes those since the last one. A value taken in the cycle of a verdict is
-// covered by it. One value a cycle in and out, latency 1 cycle from `commit`. Holds DEPTH values; when `out` stops it fills up, then stops `in`.
+// FIFO whose values come out only after `commit`; `rollback` removes those since the last one. A value taken in the cycle of a
+// verdict is covered by it. One value a cycle in and out, latency 1 cycle from `commit`. Holds DEPTH values; when `out` stops it
+// fills up, then stops `in`.
 module stream_store #(
     parameter type T = logic,
     parameter int unsigned DEPTH = 64   // a power of two

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Joins packets to one: those of `in` up to the one whose note has `ends`, byte after byte, with their first byte in lane OFFSET of the first
-// beat. A note of a packet that was not read (`none`) has no packet on `in`; if it ends a group the group is incomplete.
+// Joins packets to one: those of `in` up to the one whose note has `ends`, byte after byte, with their first byte in lane OFFSET of
+// the first beat. A note of a packet that was not read (`none`) has no packet on `in`; if it ends a group the group is incomplete.
 // One beat a cycle, one more where a packet's last beat overflows; latency 1 cycle. When `out` stops, `in` does.
 module axis_gather #(
     parameter int unsigned DATA_W = 512,

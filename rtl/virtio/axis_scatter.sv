@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cuts packets into pieces: for each value on `piece` a packet of that many bytes (one at least), the next ones of the packet on `in`. The
-// piece with `last` is the last of its packet and has all that is left of it: so the lengths must add up.
-// One beat a cycle; latency 2 cycles. When `out` stops, `in` does.
+// Cuts packets into pieces: for each value on `piece` a packet of that many bytes (one at least), the next ones of the packet on
+// `in`. The piece with `last` is the last of its packet and has all that is left of it: so the lengths must add up. One beat a
+// cycle; latency 2 cycles. When `out` stops, `in` does.
 module axis_scatter #(
     parameter int unsigned DATA_W = 512
 ) (

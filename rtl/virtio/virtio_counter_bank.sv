@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counters of one stream of events, one a cycle: 32 bits each, modulo 2^32, all 0 after reset. `value` follows `read_at` in the same cycle.
+// Counters of one stream of events, one a cycle: 32 bits each, modulo 2^32, all 0 after reset. `value` follows `read_at` in the
+// same cycle.
 module virtio_counter_bank
   import virtio_pkg::*;
 (

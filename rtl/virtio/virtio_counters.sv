@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts the events of a network device: 32 bits each, modulo 2^32, for each pair of queues. No event is lost. What is dropped on its way in, at
-// most one frame a cycle, has a bank of its own; all else takes turns at another one, and comes at most every other cycle from transmit,
-// every third from receive. `value` follows `read_at` in the same cycle.
+// Counts the events of a network device: 32 bits each, modulo 2^32, for each pair of queues. No event is lost. What is dropped on
+// its way in, at most one frame a cycle, has a bank of its own; all else takes turns at another one, and comes at most every other
+// cycle from transmit, every third from receive. `value` follows `read_at` in the same cycle.
 module virtio_counters
   import virtio_pkg::*;
 (
@@ -25,8 +25,8 @@ module virtio_counters
   endfunction
 
   assign event_in[0].valid = tx.sent || tx.short_ || tx.long_ || tx.header || tx.memory;
-  assign event_in[0].data  = '{kind: tx.sent ? COUNT_TX : tx.short_ ? COUNT_TX_SHORT : tx.long_ ? COUNT_TX_LONG : tx.header ? COUNT_TX_HEADER
-                                   : COUNT_TX_MEMORY, pair: pair(tx.vq)};
+  assign event_in[0].data  = '{kind: tx.sent ? COUNT_TX : tx.short_ ? COUNT_TX_SHORT : tx.long_ ? COUNT_TX_LONG
+                                   : tx.header ? COUNT_TX_HEADER : COUNT_TX_MEMORY, pair: pair(tx.vq)};
   assign event_in[1].valid = rx.no_buffer;
   assign event_in[1].data  = '{kind: COUNT_RX_NO_BUFFER, pair: pair(rx.drop_vq)};
   assign event_in[2].valid = rx.received || rx.memory;

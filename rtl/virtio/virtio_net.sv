@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A virtio 1.2 network device: registers of the PCI transport on `bus`, rings and buffers in the memory behind `mem`, frames on `rx` and `tx`.
+// A virtio 1.2 network device: registers of the PCI transport on `bus`, rings and buffers in the memory behind `mem`, frames on
+// `rx` and `tx`.
 //
 //            bus ─► virtio_registers ─► setup, enable, notify
 //                                            │
@@ -35,9 +36,9 @@ module virtio_net
     output net_tx_t        tx_info                   // with each beat of `tx`
 );
   localparam int unsigned QUEUES = 2 * PAIRS;
-  localparam logic [63:0] OFFERED = 64'd1 << VIRTIO_NET_F_CSUM | 64'd1 << VIRTIO_NET_F_GUEST_CSUM | 64'd1 << VIRTIO_NET_F_MTU | 64'd1 << VIRTIO_NET_F_MAC
-                                  | 64'd1 << VIRTIO_NET_F_MRG_RXBUF | 64'd1 << VIRTIO_NET_F_STATUS | 64'd1 << VIRTIO_F_INDIRECT_DESC
-                                  | 64'd1 << VIRTIO_F_EVENT_IDX | 64'd1 << VIRTIO_F_VERSION_1;
+  localparam logic [63:0] OFFERED = 64'd1 << VIRTIO_NET_F_CSUM | 64'd1 << VIRTIO_NET_F_GUEST_CSUM | 64'd1 << VIRTIO_NET_F_MTU
+                                  | 64'd1 << VIRTIO_NET_F_MAC | 64'd1 << VIRTIO_NET_F_MRG_RXBUF | 64'd1 << VIRTIO_NET_F_STATUS
+                                  | 64'd1 << VIRTIO_F_INDIRECT_DESC | 64'd1 << VIRTIO_F_EVENT_IDX | 64'd1 << VIRTIO_F_VERSION_1;
 
   if (PAIRS < 1 || PAIRS > MAX_PAIRS || SIZE > MAX_QUEUE_SIZE || (SIZE & (SIZE - 1)) != 0) begin : g_bad
     $fatal(1, "virtio_net: 1 to MAX_PAIRS pairs, SIZE a power of two of at most MAX_QUEUE_SIZE");
@@ -83,8 +84,8 @@ module virtio_net
   stream_arbiter #(.T(queue_t), .N(2)) notifications (.clk, .rst(restart), .in(told), .last('1), .out(notified));
 
   virtq_engine #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES)) engine (
-      .clk, .rst(restart), .setup, .enable, .event_idx(features[VIRTIO_F_EVENT_IDX]), .indirect(features[VIRTIO_F_INDIRECT_DESC]), .halt,
-      .notify(notified), .pull, .segment, .settle, .ready, .more, .used, .client_fail, .mem(reads), .cmd(cmd[0]), .data(data[0]),
+      .clk, .rst(restart), .setup, .enable, .event_idx(features[VIRTIO_F_EVENT_IDX]), .indirect(features[VIRTIO_F_INDIRECT_DESC]),
+      .halt, .notify(notified), .pull, .segment, .settle, .ready, .more, .used, .client_fail, .mem(reads), .cmd(cmd[0]), .data(data[0]),
       .done(done[0]), .interrupt(queue_interrupt), .fault, .broken, .idle(engine_idle)
   );
 
@@ -96,8 +97,8 @@ module virtio_net
   end
 
   virtio_net_rx #(.DATA_W(DATA_W), .QUEUES(QUEUES), .MAX_FRAME(MAX_FRAME)) receive (
-      .clk, .rst(restart), .halt, .longest(longest_q), .mergeable(features[VIRTIO_NET_F_MRG_RXBUF]), .guest_csum(features[VIRTIO_NET_F_GUEST_CSUM]), .rx, .rx_info,
-      .ready, .more, .pull(pull[0]), .segment(segment[0]), .settle(settle[0]), .used(used[0]), .fail(client_fail[0]),
+      .clk, .rst(restart), .halt, .longest(longest_q), .mergeable(features[VIRTIO_NET_F_MRG_RXBUF]),
+      .guest_csum(features[VIRTIO_NET_F_GUEST_CSUM]), .rx, .rx_info, .ready, .more, .pull(pull[0]), .segment(segment[0]), .settle(settle[0]), .used(used[0]), .fail(client_fail[0]),
       .cmd(cmd[1]), .data(data[1]), .done(done[1]), .events(rx_events), .idle(rx_idle)
   );
 
@@ -106,8 +107,8 @@ module virtio_net
     assign tx_ready[i] = ready[i] && i % 2 == 1;
   end
   virtio_net_tx #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES), .MAX_FRAME(MAX_FRAME)) transmit (
-      .clk, .rst(restart), .halt, .csum(features[VIRTIO_NET_F_CSUM]), .ready(tx_ready), .pull(pull[1]), .segment(segment[1]), .settle(settle[1]), .used(used[1]),
-      .fail(client_fail[1]), .mem(port[1]), .tx, .tx_info, .events(tx_events), .idle(tx_idle)
+      .clk, .rst(restart), .halt, .csum(features[VIRTIO_NET_F_CSUM]), .ready(tx_ready), .pull(pull[1]), .segment(segment[1]),
+      .settle(settle[1]), .used(used[1]), .fail(client_fail[1]), .mem(port[1]), .tx, .tx_info, .events(tx_events), .idle(tx_idle)
   );
 
   virtio_writer #(.DATA_W(DATA_W), .ID_W(ID_W - 1)) writer (.clk, .rst(restart), .cmd, .data, .done, .mem(writes), .idle(writer_idle));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checksums that a device completes for its driver (virtio 1.2, 5.1.6.2, VIRTIO_NET_F_CSUM): beside the store of frames to send it sums each
-// frame from csum_start on, in which the driver has left the sum of the pseudo header, and puts the result into the frame that leaves the store.
-// A result of 0 is sent as 0xffff, as UDP wants it (RFC 768).
+// Checksums that a device completes for its driver (virtio 1.2, 5.1.6.2, VIRTIO_NET_F_CSUM): beside the store of frames to send it
+// sums each frame from csum_start on, in which the driver has left the sum of the pseudo header, and puts the result into the frame
+// that leaves the store. A result of 0 is sent as 0xffff, as UDP wants it (RFC 768).
 //
 // One beat a cycle on both sides. The sum of a frame is there 4 cycles after its last beat; `out` waits for it.
 module virtio_net_csum
@@ -43,8 +43,8 @@ module virtio_net_csum
   logic [31:0]           sum;
   logic [SUM_CYCLES-1:0] kept_q;
   internet_checksum #(.DATA_W(DATA_W)) checksum (
-      .clk, .rst, .in_valid(sum_valid), .in_first(sum_beat_q == '0), .in_last(sum_last), .in_data(sum_data), .in_keep(sum_keep & from_on),
-      .out_valid(summed), .out_sum(sum)
+      .clk, .rst, .in_valid(sum_valid), .in_first(sum_beat_q == '0), .in_last(sum_last), .in_data(sum_data),
+      .in_keep(sum_keep & from_on), .out_valid(summed), .out_sum(sum)
   );
   always_ff @(posedge clk) begin
     kept_q <= {kept_q[SUM_CYCLES-2:0], sum_valid && sum_last && sum_kept};
@@ -64,7 +64,9 @@ module virtio_net_csum
   stream_if #(.T(logic [15:0])) result ();
   assign result_in.valid = summed && kept_q[SUM_CYCLES-1];
   assign result_in.data  = fold(sum);
-  stream_fifo #(.T(logic [15:0]), .DEPTH(2 * FRAMES), .BLOCK_RAM(1'b0)) results (.clk, .rst, .in(result_in), .out(result), .empty(idle));
+  stream_fifo #(.T(logic [15:0]), .DEPTH(2 * FRAMES), .BLOCK_RAM(1'b0)) results (
+      .clk, .rst, .in(result_in), .out(result), .empty(idle)
+  );
 
   // ---- its place: two bytes, perhaps in two beats ----
   // Words are counted from byte 0 of the frame; if csum_start is odd the bytes of the sum are exchanged.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Receive queues of a network device (virtio 1.2, 5.1.6.3, 5.1.6.4): stores each frame of the network, takes chains of its queue until they hold
-// header and frame, writes both, and gives the chains back, all of a frame at once.
+// Receive queues of a network device (virtio 1.2, 5.1.6.3, 5.1.6.4): stores each frame of the network, takes chains of its queue
+// until they hold header and frame, writes both, and gives the chains back, all of a frame at once.
 //
-// `rx` never waits. A frame that is marked bad or too long, and one for which there is no room or no buffer, is dropped as a
-// whole and counted; the chains that were too small for it are taken for the next one. Without VIRTIO_NET_F_MRG_RXBUF a frame has one chain.
-// A frame needs at most PIECES buffers. Latency: 9 cycles from the last beat of `rx` to the command of its write. A frame of one buffer takes
-// 5 cycles, or one a beat if those are more.
+// `rx` never waits. A frame that is marked bad or too long, and one for which there is no room or no buffer, is dropped as a whole
+// and counted; the chains that were too small for it are taken for the next one. Without VIRTIO_NET_F_MRG_RXBUF a frame has one
+// chain. A frame needs at most PIECES buffers. Latency: 9 cycles from the last beat of `rx` to the command of its write. A frame of
+// one buffer takes 5 cycles, or one a beat if those are more.
 module virtio_net_rx
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -270,7 +270,8 @@ module virtio_net_rx
   end
 
   // ---- pieces: each is a command, a packet, and an outcome ----
-  // No more are under way than have room for what is given back: `done` never waits, which others of the same writer do not survive.
+  // No more are under way than have room for what is given back: `done` never waits, which others of the same writer do not
+  // survive.
   localparam int unsigned UNDER_WAY = 64;
   logic [$clog2(UNDER_WAY+1)-1:0] under_way_q;
   stream_if #(.T(piece_t)) open ();

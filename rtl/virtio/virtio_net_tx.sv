@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Transmit queues of a network device (virtio 1.2, 5.1.6.2): takes chains of the odd queues in turn, reads header and frame, however they are
-// cut into buffers, and sends the frame from a store, so that it has no gap however slow memory is. A chain is given back when it has been read.
+// Transmit queues of a network device (virtio 1.2, 5.1.6.2): takes chains of the odd queues in turn, reads header and frame,
+// however they are cut into buffers, and sends the frame from a store, so that it has no gap however slow memory is. A chain is
+// given back when it has been read.
 //
-// VIRTIO_NET_F_CSUM: the checksum that a header asks for is put into the frame. A chain without a frame, with too long a one, or with a header that asks for what was not negotiated is given back, dropped and counted.
-// A chain that cannot be read stops its queue. Latency with memory of L cycles: segment to first beat L + 20 at least. One beat a cycle.
-// When `tx` stops, the store fills, and then no further chain is read. While `halt` is high frames that have not begun are discarded.
+// VIRTIO_NET_F_CSUM: the checksum that a header asks for is put into the frame. A chain without a frame, with too long a one, or
+// with a header that asks for what was not negotiated is given back, dropped and counted. A chain that cannot be read stops its
+// queue. Latency with memory of L cycles: segment to first beat L + 20 at least. One beat a cycle. When `tx` stops, the store
+// fills, and then no further chain is read. While `halt` is high frames that have not begun are discarded.
 module virtio_net_tx
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -94,8 +96,8 @@ module virtio_net_tx
   assign note_in.data     = '{ends: part[1].data.last, none: skip};
   assign part[1].ready    = note_in.ready;
   assign chain_in.valid   = part[2].valid && part[2].data.last;
-  assign chain_in.data    = '{vq: part[2].data.vq, head: part[2].data.head, verdict: part[2].data.error ? CHAIN_BAD : long_ ? CHAIN_LONG
-                              : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: 16'(sum)};
+  assign chain_in.data    = '{vq: part[2].data.vq, head: part[2].data.head,
+                              verdict: part[2].data.error ? CHAIN_BAD : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: 16'(sum)};
   assign part[2].ready    = chain_in.ready || !part[2].data.last;
 
   // What is pulled is always used.

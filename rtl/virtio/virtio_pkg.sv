@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Types of the virtio plane. Structures of the standard (virtio 1.2) have its names; they are little-endian, so the first field of a
-// structure in memory is the last one of its packed struct.
+// Types of the virtio plane. Structures of the standard (virtio 1.2) have its names; they are little-endian, so the first field of
+// a structure in memory is the last one of its packed struct.
 package virtio_pkg;
   import memory_pkg::*;
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of a virtio network device on the PCI transport (virtio 1.2, 4.1.4): common configuration, ISR status, device configuration
-// and notifications, as their capabilities point into a BAR; then two of our own, why queues have stopped and counters.
+// The registers of a virtio network device on the PCI transport (virtio 1.2, 4.1.4): common configuration, ISR status, device
+// configuration and notifications, as their capabilities point into a BAR; then two of our own, why queues have stopped and
+// counters.
 //
-// The standard has fields of 8 to 64 bits, accessed by 8, 16 or 32 bits. Here an access is a 32-bit word with a strobe for each byte: a write
-// changes the fields whose bytes are strobed, a read gives the whole word, of which the master takes its bytes. Only the read of ISR status
-// has an effect, and its word has nothing else. A write takes 3 cycles, a read 3. What is not there reads 0, and writes to it do nothing.
+// The standard has fields of 8 to 64 bits, accessed by 8, 16 or 32 bits. Here an access is a 32-bit word with a strobe for each
+// byte: a write changes the fields whose bytes are strobed, a read gives the whole word, of which the master takes its bytes. Only
+// the read of ISR status has an effect, and its word has nothing else. A write takes 3 cycles, a read 3. What is not there reads 0,
+// and writes to it do nothing.
 //
-// A write of 0 to device_status halts the device, waits until nothing of it is under way in memory or on its interrupt, and clears it in 160
-// cycles; until then device_status keeps its value (2.1.2, 2.4). The counters live on.
+// A write of 0 to device_status halts the device, waits until nothing of it is under way in memory or on its interrupt, and clears
+// it in 160 cycles; until then device_status keeps its value (2.1.2, 2.4). The counters live on.
 module virtio_registers
   import memory_pkg::*;
   import virtio_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two clients of one axi_dma_write: commands in turn, each with its packet, and each client's outcomes back to it. Both must take their
-// outcomes at once. Latency 2 cycles more than the DMA engine's; one beat a cycle.
+// Two clients of one axi_dma_write: commands in turn, each with its packet, and each client's outcomes back to it. Both must take
+// their outcomes at once. Latency 2 cycles more than the DMA engine's; one beat a cycle.
 module virtio_writer
   import memory_pkg::*;
 #(

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the driver makes available (virtio 1.2, 2.7.6 and 2.7.13): on a notification reads a queue's available index, and goes on reading it
-// as long as that brings something; reads the new entries, up to 16 at once, as far as there are slots for their chains.
+// What the driver makes available (virtio 1.2, 2.7.6 and 2.7.13): on a notification reads a queue's available index, and goes on
+// reading it as long as that brings something; reads the new entries, up to 16 at once, as far as there are slots for their chains.
 //
-// With VIRTIO_F_EVENT_IDX a queue that brought nothing writes avail_event, and when that is in memory reads the index once more: an entry
-// that the driver added before it could see avail_event is found, and one that it adds later comes with a notification (2.7.10).
-// A notification takes 3 cycles to the read, a second one for a queue while its index is read leads to another read. One read of an index
-// is under way at a time. Entries take 4 cycles to a read; one read a time begins, several are under way.
+// With VIRTIO_F_EVENT_IDX a queue that brought nothing writes avail_event, and when that is in memory reads the index once more: an
+// entry that the driver added before it could see avail_event is found, and one that it adds later comes with a notification
+// (2.7.10). A notification takes 3 cycles to the read, a second one for a queue while its index is read leads to another read. One
+// read of an index is under way at a time. Entries take 4 cycles to a read; one read a time begins, several are under way.
 module virtq_avail
   import memory_pkg::*;
   import virtio_pkg::*;

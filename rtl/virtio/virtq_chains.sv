@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The chains of the queues of one client that are fetched ahead, and the walk over them: for each queue named on `pull` the buffers of its
-// next chain, in order, with every check of the standard (virtio 1.2, 2.7.5). `settle` says whether what was pulled is used or given back;
-// it comes when no chain of the queue is pulled.
+// The chains of the queues of one client that are fetched ahead, and the walk over them: for each queue named on `pull` the buffers
+// of its next chain, in order, with every check of the standard (virtio 1.2, 2.7.5). `settle` says whether what was pulled is used
+// or given back; it comes when no chain of the queue is pulled.
 //
-// The queues of a client are those whose number has `CLIENT` as its lowest bit. A chain takes 2 cycles and one for each descriptor, and
-// a latency of memory more for each descriptor that is not the successor of the one before, and for each BLOCK of them.
-// While `segment` stops, so does the walk.
+// The queues of a client are those whose number has `CLIENT` as its lowest bit. A chain takes 2 cycles and one for each descriptor,
+// and a latency of memory more for each descriptor that is not the successor of the one before, and for each BLOCK of them. While
+// `segment` stops, so does the walk.
 module virtq_chains
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -244,7 +244,9 @@ module virtq_chains
 
   assign idle = state_q == W_IDLE && !segment.valid && !clearing;
 
-  always_ff @(posedge clk) if (!rst && load) assert (pull.data[0] == CLIENT && ready[index_t'(pull.data)]) else $error("pulled from a queue that is not ready");
+  always_ff @(posedge clk) if (!rst && load) begin
+    assert (pull.data[0] == CLIENT && ready[index_t'(pull.data)]) else $error("pulled from a queue that is not ready");
+  end
 
   logic unused_ok;
   assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used, named_slot[SLOT_W-1], reply.tag.count, reply.tag.bad};

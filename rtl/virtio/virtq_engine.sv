@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Split virtqueues (virtio 1.2, 2.7) of a device with two clients: one for the even queues, whose buffers are written, one for the odd ones,
-// whose buffers are read. A client pulls chains that are fetched ahead, up to 128 for each queue, as segments, and gives them back on `used`.
+// Split virtqueues (virtio 1.2, 2.7) of a device with two clients: one for the even queues, whose buffers are written, one for the
+// odd ones, whose buffers are read. A client pulls chains that are fetched ahead, up to 128 for each queue, as segments, and gives
+// them back on `used`.
 //
 //   notify ─► virtq_avail ─ entries ─► virtq_prefetch ─ descriptors ─► virtq_chains (one a client) ─► segments
 //                   └ index                                                         used ─► virtq_used ─► interrupt
 //                              all reads: virtq_reader            all writes: the user's axi_dma_write
 //
-// A queue that is not as the standard has it stops for good: no chain of it is fetched, given out or back, `broken` says so, `fault` why. The
-// others go on. While `halt` is high nothing begins; when `idle` is high as well nothing is under way, and `rst` may clear everything.
-// Latency with memory of L cycles: notification to segment 3 L + 40; `used` to interrupt 3 L + 40.
+// A queue that is not as the standard has it stops for good: no chain of it is fetched, given out or back, `broken` says so,
+// `fault` why. The others go on. While `halt` is high nothing begins; when `idle` is high as well nothing is under way, and `rst`
+// may clear everything. Latency with memory of L cycles: notification to segment 3 L + 40; `used` to interrupt 3 L + 40.
 module virtq_engine
   import memory_pkg::*;
   import virtio_pkg::*;

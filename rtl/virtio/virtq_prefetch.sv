@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fetches the beginning of chains ahead (virtio 1.2, 2.7.5): for each entry of the available ring up to BLOCK descriptors from its head on,
-// and if the head is an indirect descriptor up to BLOCK of its table instead. The chains of a queue come in the order of its slots, or with
-// an indirect table between others later.
+// Fetches the beginning of chains ahead (virtio 1.2, 2.7.5): for each entry of the available ring up to BLOCK descriptors from its
+// head on, and if the head is an indirect descriptor up to BLOCK of its table instead. The chains of a queue come in the order of
+// its slots, or with an indirect table between others later.
 //
-// One entry a cycle. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain at a
-// latency of 155.
+// One entry a cycle. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
+// at a latency of 155.
 module virtq_prefetch
   import memory_pkg::*;
   import virtio_pkg::*;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gives chains back to the driver (virtio 1.2, 2.7.8 and 2.7.14): writes elements of the used ring, as many as fit a beat at once, when memory
-// has them the used index, and when memory has that reads whether the driver wants a notification, and sends it. So whoever reads the index
-// finds the elements, and a driver that enables notifications and then finds no new index gets one (2.7.7, 2.7.10).
+// Gives chains back to the driver (virtio 1.2, 2.7.8 and 2.7.14): writes elements of the used ring, as many as fit a beat at once,
+// when memory has them the used index, and when memory has that reads whether the driver wants a notification, and sends it. So
+// whoever reads the index finds the elements, and a driver that enables notifications and then finds no new index gets one (2.7.7,
+// 2.7.10).
 //
-// One element a cycle of each client into its batch, one batch a cycle to memory. While 24 batches of a client are under way its next one grows.
-// Elements of one frame become visible by one index.
-// The writes are commands and single beats for axi_dma_write, whose `done` comes in their order.
+// One element a cycle of each client into its batch, one batch a cycle to memory. While 24 batches of a client are under way its
+// next one grows. Elements of one frame become visible by one index. The writes are commands and single beats for axi_dma_write,
+// whose `done` comes in their order.
 module virtq_used
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -211,8 +212,8 @@ module virtq_used
   end
 
   // ---- notifications ----
-  // The driver wants one if the index has passed its used_event since the last look (2.7.7.2), or without VIRTIO_F_EVENT_IDX unless its flag
-  // says that it does not.
+  // The driver wants one if the index has passed its used_event since the last look (2.7.7.2), or without VIRTIO_F_EVENT_IDX unless
+  // its flag says that it does not.
   logic [15:0] told_q[QUEUES];               // the index at the last look
   queue_t      check_queue_q;
   logic [15:0] check_index_q;

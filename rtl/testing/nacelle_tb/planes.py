@@ -58,5 +58,27 @@ def copy(data_w: int) -> str:
     return wrapper("copy_engine", {"DATA_W": data_w}, ports)
 
 
+def network_card(data_w: int) -> dict[str, Port]:
+    """The ports of `virtio_net`."""
+    return {
+        "bus": AxilSlave(12),
+        "mac": Plain("input", "logic [47:0]"),
+        "mtu": Plain("input", "logic [15:0]"),
+        "link_up": Plain("input", "logic"),
+        "notify": Sink("virtio_pkg::queue_t"),
+        "interrupt": Source("logic [15:0]"),
+        "mem": AxiMaster(data_w, id_width=5),
+        "rx": AxisSink(data_w),
+        "rx_info": Plain("input", "virtio_pkg::net_rx_t"),
+        "tx": AxisSource(data_w),
+        "tx_info": Plain("output", "virtio_pkg::net_tx_t"),
+    }
+
+
+def virtio(data_w: int) -> str:
+    """`tb_virtio_net`, with one pair of queues."""
+    return wrapper("virtio_net", {"DATA_W": data_w, "PAIRS": 1}, network_card(data_w))
+
+
 # By name: source, and the instance that is measured.
-ALONE = {"pcie": (pcie, "pcie_plane"), "copy": (copy, "copy_engine")}
+ALONE = {"pcie": (pcie, "pcie_plane"), "copy": (copy, "copy_engine"), "virtio": (virtio, "virtio_net")}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from nacelle_tb.bench import AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink as Sent
@@ -43,22 +42,6 @@ def features(*bits: int, without: int = 0) -> int:
 
 def params(width: int) -> dict[str, int]:
     return {"DATA_W": width, "PAIRS": PAIRS, "MAX_FRAME": MAX_FRAME}
-
-
-def ports(width: int) -> dict[str, Any]:
-    return {
-        "bus": AxilSlave(12),
-        "mac": Plain("input", "logic [47:0]"),
-        "mtu": Plain("input", "logic [15:0]"),
-        "link_up": Plain("input", "logic"),
-        "notify": Sink("virtio_pkg::queue_t"),
-        "interrupt": Source("logic [15:0]"),
-        "mem": AxiMaster(width, id_width=5),
-        "rx": AxisSink(width),
-        "rx_info": Plain("input", "virtio_pkg::net_rx_t"),
-        "tx": AxisSource(width),
-        "tx_info": Plain("output", "virtio_pkg::net_tx_t"),
-    }
 
 
 class InfoNetwork(Network):

@@ -9,11 +9,12 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import run
+from nacelle_tb.planes import network_card
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
 from nacelle_tb.virtio import DATA_VALID, F_CSUM, F_EVENT_IDX, F_MRG_RXBUF, F_MTU, NEEDS_CSUM, Buffer, header
-from nacelle_tb.widths import WIDTHS
-from net_bench import MAX_FRAME, NetBench, features, params, ports
+from nacelle_tb.widths import WIDTHS, at_width
+from net_bench import MAX_FRAME, NetBench, features, params
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
@@ -496,4 +497,5 @@ async def cycles_a_frame(dut, length: int, latency: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_virtio_net(width: int) -> None:
-    run("virtio_net", __file__, params=params(width), ports=ports(width), random_state=True)
+    chosen = at_width(width, "as_they_are.*stall=0.3|no_gap.*0|longest|checksums|used_lengths|headers_say", everything_at=512)
+    run("virtio_net", __file__, params=params(width), ports=network_card(width), random_state=True, env=chosen)

@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import run
+from nacelle_tb.planes import network_card
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.virtio import (
     ACKNOWLEDGE,
@@ -22,8 +23,8 @@ from nacelle_tb.virtio import (
     FAILED,
     Buffer,
 )  # fmt: skip
-from nacelle_tb.widths import WIDTHS
-from net_bench import FEATURES, MAC, MTU, PAIRS, NetBench, features, params, ports
+from nacelle_tb.widths import WIDTHS, at_width
+from net_bench import FEATURES, MAC, MTU, PAIRS, NetBench, features, params
 
 NO_VECTOR = 0xFFFF
 ISR, DEVICE = 0x40, 0x80
@@ -300,4 +301,5 @@ async def status_is_what_was_written(dut) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_virtio_transport(width: int) -> None:
-    run("virtio_net", __file__, params=params(width), ports=ports(width), random_state=True)
+    chosen = at_width(width, "reset_under_load.*0", everything_at=512)
+    run("virtio_net", __file__, params=params(width), ports=network_card(width), random_state=True, env=chosen)
