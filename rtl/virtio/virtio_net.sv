@@ -83,7 +83,7 @@ module virtio_net
   assign notify.ready  = told[1].ready;
   stream_arbiter #(.T(queue_t), .N(2)) notifications (.clk, .rst(restart), .in(told), .last('1), .out(notified));
 
-  virtq_engine #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES)) engine (
+  virtq_engine #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES)) queues (
       .clk, .rst(restart), .setup, .enable, .event_idx(features[VIRTIO_F_EVENT_IDX]), .indirect(features[VIRTIO_F_INDIRECT_DESC]),
       .halt, .notify(notified), .pull, .segment, .settle, .ready, .more, .used, .client_fail, .mem(reads), .cmd(cmd[0]), .data(data[0]),
       .done(done[0]), .interrupt(queue_interrupt), .fault, .broken, .idle(engine_idle)

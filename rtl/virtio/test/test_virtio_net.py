@@ -14,7 +14,7 @@ from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
 from nacelle_tb.virtio import DATA_VALID, F_CSUM, F_EVENT_IDX, F_MRG_RXBUF, F_MTU, NEEDS_CSUM, Buffer, header
 from nacelle_tb.widths import WIDTHS, at_width
-from net_bench import MAX_FRAME, NetBench, features, params
+from net_bench import FEATURES, MAX_FRAME, NetBench, features, params
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
@@ -437,6 +437,52 @@ async def a_frame_in_more_buffers_than_there_is_room_for_is_dropped(dut) -> None
     bench.rx.give(b"less" * 5)
     assert (await bench.received()).frame == b"less" * 5
     assert await bench.counter("RX_NO_BUFFER") == 1
+
+
+@cocotb.test()
+@cocotb.parametrize(mergeable=[False, True])
+async def a_driver_that_gives_no_buffers_back_starves_alone(dut, mergeable: bool) -> None:
+    """Ten buffers for a queue and never another one: its frames are dropped and counted, each frame of the other queue arrives."""
+    bench = NetBench(dut, latency=(100, 200), wanted=FEATURES if mergeable else features(without=1 << F_MRG_RXBUF))
+    await bench.begin()
+    for number, count in ((0, 10), (2, 60)):
+        for _ in range(count):
+            bench.post(number, [400])
+        bench.publish(number)
+    await wait_cycles(dut, 1500)
+    frames = [random.randbytes(random.randint(60, 380)) for _ in range(40)]
+    for frame in frames:
+        for _ in range(3):
+            bench.rx.give(bytes(300), 0)
+        bench.rx.give(frame, 2)
+        bench.transmit(frame, 1)  # of the pair whose receive queue has nothing
+    bench.publish(1)
+    for frame in frames:
+        assert (await bench.received(2)).frame == frame
+        assert await bench.tx.recv() == frame
+    assert await bench.counter("RX", 0) == 10 and await bench.counter("RX_NO_BUFFER", 0) == 3 * len(frames) - 10
+    assert await bench.counter("RX", 1) == len(frames) and await bench.counter("RX_NO_BUFFER", 1) == 0
+    assert await bench.counter("STOPPED", 0) == await bench.counter("STOPPED", 1) == 0
+
+
+@cocotb.test()
+async def a_driver_that_never_takes_what_was_sent_stops_itself(dut) -> None:
+    """Its index runs away by more than the ring: that queue stops, the others go on."""
+    bench = NetBench(dut, latency=(1, 20))
+    await bench.begin()
+    queue = bench.queues[1]
+    for _ in range(queue.size):
+        bench.transmit(b"twice" * 20)
+    bench.publish(1)
+    for _ in range(queue.size):
+        await bench.tx.recv()
+    queue.avail_idx = (queue.avail_idx + queue.size + 1) & 0xFFFF
+    queue.publish()
+    bench.notify.send(1)
+    await wait_cycles(dut, 500)
+    assert await bench.fault(1) == constant("virtio_pkg::VIRTQ_AVAIL_JUMP") and await bench.counter("STOPPED") == 1
+    assert not bench.tx.packets
+    await others_go_on(bench, 1)
 
 
 # ---- figures ----
