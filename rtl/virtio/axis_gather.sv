@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Joins packets to one: those of `in` up to the one whose note has `ends`, byte after byte, with their first byte in lane OFFSET of
-// the first beat. A note of a packet that was not read (`none`) has no packet on `in`; if it ends a group the group is incomplete.
+// Joins parts to a packet, which has its first byte in lane OFFSET of its first beat. A part is a packet on `in`, as it lies in memory:
+// whole beats, of which those from lane `first` of the first one to lane `last` of the last one are its bytes. Those up to the part whose
+// note has `ends` follow each other. A part that was not read (`none`) has no packet on `in`; if it ends a group the group is incomplete.
 // One beat a cycle, one more where a packet's last beat overflows; latency 1 cycle. When `out` stops, `in` does.
 module axis_gather #(
     parameter int unsigned DATA_W = 512,
@@ -16,14 +17,15 @@ module axis_gather #(
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned LANE_W = $clog2(BYTES);
-  typedef logic [LANE_W:0] count_t;      // 0 to BYTES
+  typedef logic [LANE_W-1:0] lane_t;
 
   logic [BYTES-1:0][7:0] hold_q, rotated, merged, data;
-  logic [LANE_W-1:0] fill_q;             // lanes in use
-  logic [BYTES-1:0]  below, keep;        // lanes in use; lanes of the beat that is made
-  logic              rest_q, error_q;    // what is held is all that is left of a group
-  count_t            added;
-  logic [LANE_W+1:0] total;
+  lane_t                 fill_q;         // lanes in use
+  logic [BYTES-1:0]      below, keep;    // lanes in use; lanes of the beat that is made
+  logic                  opens_q;        // the beat on `in` is the first of its part
+  logic                  rest_q, error_q;// what is held is all that is left of a group
+  lane_t                 amount;         // lane 0 of `out` has this one of `in`
+  logic [LANE_W+1:0]     total;
 
   wire free = !out.valid || out.ready;
   wire empty = note.valid && note.data.none;
@@ -34,13 +36,13 @@ module axis_gather #(
   wire over = total > (LANE_W + 2)'(BYTES);
   wire last = rest_q || empty || (ends && !over);
 
-  always_comb begin
-    added = '0;
-    for (int unsigned i = 0; i < BYTES; i++) if (in.tkeep[i] && (i == BYTES - 1 || !in.tkeep[(i+1)%BYTES])) added |= count_t'(i + 1);
-  end
-  assign total = (LANE_W + 2)'(fill_q) + (LANE_W + 2)'(added);
+  // Bytes before the part's first one are rotated to where those before it are held, or behind its last.
+  wire lane_t first_lane = opens_q ? lane_t'(note.data.first) : '0;
+  wire lane_t last_lane = in.tlast ? lane_t'(note.data.last) : '1;
+  assign amount = first_lane - fill_q;
+  assign total  = (LANE_W + 2)'(fill_q) + (LANE_W + 2)'(last_lane) + 1'b1 - (LANE_W + 2)'(first_lane);
 
-  byte_funnel #(.DATA_W(DATA_W)) rotate (.low(in.tdata), .high(in.tdata), .amount(-fill_q), .out(rotated));
+  byte_funnel #(.DATA_W(DATA_W)) rotate (.low(in.tdata), .high(in.tdata), .amount, .out(rotated));
   assign below = ~(BYTES'('1) << fill_q);
   for (genvar i = 0; i < BYTES; i++) begin : g_lane
     assign merged[i] = below[i] ? hold_q[i] : rotated[i];
@@ -65,6 +67,8 @@ module axis_gather #(
         rest_q  <= 1'b0;
       end
     end
+    if (rst) opens_q <= 1'b1;
+    else if (in.tvalid && in.tready) opens_q <= in.tlast;
     if (rst) begin
       out.valid <= 1'b0;
       fill_q    <= LANE_W'(OFFSET);
@@ -74,4 +78,7 @@ module axis_gather #(
       out.valid <= step && (rest_q || empty || fills || ends);
     end
   end
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, in.tkeep};
 endmodule

@@ -34,13 +34,14 @@ module virtio_net_tx
     output logic              idle
 );
   localparam int unsigned BYTES = DATA_W / 8;
+  localparam int unsigned LANE_W = $clog2(BYTES);
   localparam int unsigned HEAD_BEATS = (NET_HDR_BYTES + BYTES - 1) / BYTES;
   localparam int unsigned OFFSET = HEAD_BEATS * BYTES - NET_HDR_BYTES;
   localparam int unsigned FRAME_BEATS = 2 ** $clog2(2 * MAX_FRAME / BYTES);
   localparam int unsigned STORE_BEATS = FRAME_BEATS < 512 ? 512 : FRAME_BEATS;
   localparam int unsigned MIN_FRAME = 14;      // an Ethernet header
   localparam int unsigned LIMIT = MAX_FRAME + NET_HDR_BYTES;
-  localparam int unsigned RECORDS = 64;
+  localparam int unsigned RECORDS = 32;         // frames in the store
 
   typedef enum logic [1:0] {
     CHAIN_GOOD,
@@ -88,12 +89,16 @@ module virtio_net_tx
   assign sum   = 33'(sum_q) + 33'(segment.data.len);
   assign long_ = sum > 33'(LIMIT);
 
+  // Memory is read by whole beats: the bytes are put together once.
   wire skip = long_ || segment.data.error;
+  wire [LANE_W-1:0] first_lane = segment.data.addr[LANE_W-1:0];
+  wire [LANE_W-1:0] last_lane = first_lane + segment.data.len[LANE_W-1:0] - 1'b1;
   assign cmd.valid        = part[0].valid;
-  assign cmd.data         = '{target: '0, key: '0, addr: part[0].data.addr, length: skip ? '0 : part[0].data.len};
+  assign cmd.data         = '{target: '0, key: '0, addr: {part[0].data.addr[ADDR_W-1:LANE_W], LANE_W'(0)},
+                              length: skip ? '0 : part[0].data.len + 32'(first_lane)};
   assign part[0].ready    = cmd.ready;
   assign note_in.valid    = part[1].valid;
-  assign note_in.data     = '{ends: part[1].data.last, none: skip};
+  assign note_in.data     = '{ends: part[1].data.last, none: skip, first: 6'(first_lane), last: 6'(last_lane)};
   assign part[1].ready    = note_in.ready;
   assign chain_in.valid   = part[2].valid && part[2].data.last;
   assign chain_in.data    = '{vq: part[2].data.vq, head: part[2].data.head,
@@ -113,7 +118,7 @@ module virtio_net_tx
 
   axis_if #(.DATA_W(DATA_W)) data ();
   logic dma_idle;
-  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(512)) reader (
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(512), .ALIGN(BYTES)) reader (
       .clk, .rst, .cmd, .mem, .data, .idle(dma_idle)
   );
 
@@ -129,30 +134,40 @@ module virtio_net_tx
     for (int unsigned i = 0; i < HEAD_BEATS; i++) if (32'(index_q) == i) head[i] = beat.data.data;
   end
   // No shift: Verilator loses the upper 32 of 96 bits of one by 32.
-  virtio_net_hdr_t header;
-  wire [HEAD_BEATS*DATA_W-1:0] head_bits = head;
-  assign header = virtio_net_hdr_t'(head_bits[HEAD_BEATS*DATA_W-1-:$bits(virtio_net_hdr_t)]);
+  localparam int unsigned HEAD_BITS = HEAD_BEATS * DATA_W;
+  wire [HEAD_BITS-1:0] head_bits = head_q;
+  wire [HEAD_BITS-1:0] head_bits_now = head;
+  virtio_net_hdr_t header, header_now;         // header_now: a beat earlier
+  assign header     = virtio_net_hdr_t'(head_bits[HEAD_BITS-1-:$bits(virtio_net_hdr_t)]);
+  assign header_now = virtio_net_hdr_t'(head_bits_now[HEAD_BITS-1-:$bits(virtio_net_hdr_t)]);
 
   axis_if #(.DATA_W(DATA_W)) stored ();
   axis_if #(.DATA_W(DATA_W)) frame ();
   stream_if #(.T(net_tx_t)) record_in ();
   stream_if #(.T(net_tx_t)) record ();
-  logic store_empty, no_record;
+  logic store_empty, no_record, none_back;
 
-  // The end of a chain waits until its record and its used entry are taken at once.
+  // The end of a chain waits until its record and its used entry are taken at once. What it waits for is asked for a cycle before, and so
+  // is whether the header may be as it is: a good chain has beats after its header. It stays true, as nobody else fills these FIFOs.
+  stream_if #(.T(virtq_used_t)) back ();
+  logic [$clog2(STORE_BEATS):0] store_room;
+  logic can_store_q, can_end_q, asks_q;
   wire over = beat.valid && beat.data.last;
-  wire can_end = record_in.ready && used.ready && chain.valid;
-  wire move = beat.valid && (in_head || stored.tready) && (!over || can_end);
+  wire move = beat.valid && (in_head || can_store_q) && (!over || can_end_q);
   wire bad = beat.data.error || chain.data.verdict == CHAIN_BAD;
-  wire needs = header.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM];
-  wire [17:0] csum_end = 18'(header.csum_start) + 18'(header.csum_offset) + 18'd2;
+  wire needs = header_now.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM];
+  wire [17:0] csum_end = 18'(header_now.csum_start) + 18'(header_now.csum_offset) + 18'd2;
   wire outside = csum_end + 18'(NET_HDR_BYTES) > 18'(chain.data.length);
-  wire asks = header.gso_type != VIRTIO_NET_HDR_GSO_NONE || (needs && (!csum || outside));
-  wire good = !bad && chain.data.verdict == CHAIN_GOOD && !asks;
+  wire good = !bad && chain.data.verdict == CHAIN_GOOD && !asks_q;
   wire finish = move && over;
+  always_ff @(posedge clk) begin
+    can_store_q <= store_room > 4;             // its count and this are late by a beat each
+    can_end_q   <= record_in.ready && back.ready && chain.valid && !finish && !rst;
+    asks_q      <= header_now.gso_type != VIRTIO_NET_HDR_GSO_NONE || (needs && (!csum || outside));
+  end
 
   assign beat.ready    = move;
-  assign stored.tvalid = beat.valid && !in_head && !beat.data.none && (!over || can_end);
+  assign stored.tvalid = beat.valid && !in_head && !beat.data.none && can_store_q && (!over || can_end_q);
   assign stored.tdata  = beat.data.data;
   assign stored.tkeep  = beat.data.keep;
   assign stored.tlast  = beat.data.last;
@@ -161,11 +176,13 @@ module virtio_net_tx
   assign chain.ready     = finish;
   assign record_in.valid = finish && good;
   assign record_in.data  = '{vq: chain.data.vq, header: header};
-  assign used.valid      = over && (in_head || stored.tready) && record_in.ready && chain.valid && !bad;
-  assign used.data       = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
+  assign back.valid      = finish && !bad;
+  assign back.data       = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
+  stream_fifo #(.T(virtq_used_t), .DEPTH(16)) backs (.clk, .rst, .in(back), .out(used), .empty(none_back));
 
   axis_store #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (
-      .clk, .rst, .in(stored), .commit(finish && good), .rollback(finish && !good), .out(frame), .room(), .empty(store_empty)
+      .clk, .rst, .in(stored), .commit(finish && good), .rollback(finish && !good), .out(frame), .room(store_room),
+      .empty(store_empty)
   );
   stream_fifo #(.T(net_tx_t), .DEPTH(RECORDS)) records (.clk, .rst, .in(record_in), .out(record), .empty(no_record));
 
@@ -179,7 +196,7 @@ module virtio_net_tx
     events.sent   <= finish && good;
     events.short_ <= finish && !bad && chain.data.verdict == CHAIN_SHORT;
     events.long_  <= finish && !bad && chain.data.verdict == CHAIN_LONG;
-    events.header <= finish && !bad && chain.data.verdict == CHAIN_GOOD && asks;
+    events.header <= finish && !bad && chain.data.verdict == CHAIN_GOOD && asks_q;
     events.memory <= finish && bad;
     fail          <= '{valid: finish && bad && !rst, vq: chain.data.vq, code: VIRTQ_MEMORY};
   end
@@ -189,10 +206,8 @@ module virtio_net_tx
   axis_if #(.DATA_W(DATA_W)) summed ();
   logic no_sum;
   virtio_net_csum #(.DATA_W(DATA_W), .FRAMES(RECORDS)) checksums (
-      .clk, .rst, .sum_valid(stored.tvalid && move), .sum_last(over), .sum_data(beat.data.data), .sum_keep(beat.data.keep),
-      .sum_from(header.csum_start), .sum_kept(good), .sum_over(finish), .in(frame), .in_ready(record.valid),
-      .in_asks(record.data.header.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM]), .in_from(record.data.header.csum_start),
-      .in_at(record.data.header.csum_start + record.data.header.csum_offset), .out(summed), .idle(no_sum)
+      .clk, .rst, .sum_valid(stored.tvalid), .sum_last(over), .sum_data(beat.data.data), .sum_keep(beat.data.keep),
+      .sum_header(header), .sum_kept(good), .sum_over(finish), .in(frame), .out(summed), .idle(no_sum)
   );
   logic in_frame_q;
   wire  discard = halt && !in_frame_q;
@@ -209,7 +224,9 @@ module virtio_net_tx
     else if (tx.tvalid) in_frame_q <= !(tx.tready && tx.tlast);   // from the cycle on in which its first beat is offered
   end
 
-  assign idle = dma_idle && !segment.valid && !note.valid && !chain.valid && !beat.valid && store_empty && no_record && no_sum;
+  assign idle = dma_idle && !segment.valid && !note.valid && !chain.valid && !beat.valid && store_empty && no_record && no_sum && none_back;
+
+  always_ff @(posedge clk) if (!rst && stored.tvalid) assert (stored.tready) else $error("a beat found the store full");
 
   logic unused_ok;
   assign unused_ok = &{1'b0, summed.tuser};

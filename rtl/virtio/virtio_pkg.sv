@@ -213,6 +213,8 @@ package virtio_pkg;
   typedef struct packed {
     logic        ends;       // it is the last part
     logic        none;       // it was not read: there is no packet
+    logic [5:0]  first;      // lane of its first byte, in its first beat
+    logic [5:0]  last;       // and of its last one, in its last beat
   } gather_note_t;
 
   // A part of a packet that becomes a packet (axis_scatter).

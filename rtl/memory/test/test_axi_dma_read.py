@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """axi_dma_read: packets are what memory holds; one beat a cycle under latency; a slow taker never stops memory."""
 
+import os
 import random
 
 import cocotb
@@ -12,6 +13,7 @@ from nacelle_tb.streams import AxisSink, StreamSource, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
 
 SIZE = 1 << 16
+ALIGN = int(os.environ.get("NACELLE_ALIGN", "1"))
 
 
 class Bench:
@@ -36,7 +38,7 @@ async def packets_are_what_memory_holds(dut, stall: float) -> None:
     expected = []
     for _ in range(80):
         length = random.choice([0, 1, 2, step - 1, step, step + 1, 2 * step, random.randint(1, 6 * step), random.randint(1, 5000)])
-        addr = random.choice([random.randrange(0, SIZE, 4096), random.randrange(SIZE - step)])
+        addr = random.choice([random.randrange(0, SIZE, 4096), random.randrange(SIZE - step)]) // ALIGN * ALIGN
         length = min(length, SIZE - addr)
         bench.cmd.send(addr=addr, length=length)
         if length:
@@ -142,12 +144,16 @@ async def a_transfer_of_nothing_asks_for_nothing(dut) -> None:
     assert await bench.data.recv() == bench.memory.read(64, 1000)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_axi_dma_read(width: int) -> None:
+# Tests whose commands are aligned.
+ALIGNED = "what_memory_holds|one_beat_a_cycle_at_latency/shift=0"
+
+
+@pytest.mark.parametrize("width, align", [*((width, 1) for width in WIDTHS), (64, 8)])  # the last: whole beats
+def test_axi_dma_read(width: int, align: int) -> None:
     run(
         "axi_dma_read",
         __file__,
-        params={"DATA_W": width},
+        params={"DATA_W": width, "ALIGN": align},
         ports={
             "cmd": Sink("memory_pkg::dma_cmd_t"),
             "mem": AxiMaster(width),
@@ -155,4 +161,5 @@ def test_axi_dma_read(width: int) -> None:
             "idle": Plain("output", "logic"),
         },
         random_state=True,
+        env={"NACELLE_ALIGN": str(align), **({"COCOTB_TEST_FILTER": ALIGNED} if align > 1 else {})},
     )

@@ -19,11 +19,14 @@ class Bench:
         self.offset = -12 % self.bytes
 
     def send(self, parts: list[bytes | None], bad: bool = False) -> None:
-        """None: a part that was not read."""
+        """None: a part that was not read. The others lie anywhere in their beats, with anything around them."""
         for i, part in enumerate(parts):
-            self.note.send(ends=i == len(parts) - 1, none=part is None)
+            first = random.choice([0, random.randrange(self.bytes)])
+            last = (first + len(part or b"") - 1) % self.bytes
+            self.note.send(ends=i == len(parts) - 1, none=part is None, first=first, last=last)
             if part is not None:
-                self.data.send(part, bad=bad and i == 0)
+                around = random.randbytes(first), random.randbytes(self.bytes - 1 - last)
+                self.data.send(around[0] + part + around[1], bad=bad and i == 0)
 
     async def recv(self) -> tuple[bytes, int, int]:
         """The bytes of a packet, whether it is bad, and whether parts are missing."""
@@ -79,7 +82,7 @@ async def one_beat_a_cycle(dut) -> None:
     begun = bench.out.cycle
     for _ in range(10):
         await bench.recv()
-    assert bench.out.cycle - begun <= 10 * 5 + 4  # four beats and one of what is over
+    assert bench.out.cycle - begun <= 10 * 6 + 4  # of five beats in memory, and one of what is over
 
 
 @pytest.mark.parametrize("width", WIDTHS)
