@@ -18,7 +18,8 @@ module axi_dma_read
     parameter int unsigned BURST_BYTES  = 4096,
     parameter int unsigned BUFFER_BEATS = 512,    // power of two, at least one burst
     parameter int unsigned ALIGN        = 1,      // 1, 4 or the bytes of a beat: what addresses are a multiple of
-    parameter bit          IN_PLACE     = 1'b0
+    parameter bit          IN_PLACE     = 1'b0,
+    parameter bit          STORE        = 1'b1    // 0: who takes `data` never stops it, and beats are not stored: 2 cycles less
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -81,7 +82,9 @@ module axi_dma_read
       tail: IN_PLACE ? '1 : lane_t'(burst.data.tail)
   };
   // Never full: each burst has reserved at least one beat.
-  stream_fifo #(.T(note_t), .DEPTH(BUFFER_BEATS)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
+  stream_fifo #(.T(note_t), .DEPTH(BUFFER_BEATS), .BLOCK_RAM(STORE && BUFFER_BEATS > 64)) notes (
+      .clk, .rst, .in(note_in), .out(note), .empty()
+  );
 
   // ---- read data ----
   typedef struct packed {
@@ -95,7 +98,13 @@ module axi_dma_read
   assign beat_in.valid = mem.rvalid;
   assign beat_in.data  = '{last: mem.rlast, error: mem.rresp[1], data: mem.rdata};
   assign mem.rready    = 1'b1;
-  stream_fifo #(.T(beat_t), .DEPTH(BUFFER_BEATS)) beats_back (.clk, .rst, .in(beat_in), .out(beat), .empty());
+  if (STORE) begin : g_store
+    stream_fifo #(.T(beat_t), .DEPTH(BUFFER_BEATS)) beats_back (.clk, .rst, .in(beat_in), .out(beat), .empty());
+  end else begin : g_no_store
+    assign beat.valid    = beat_in.valid;
+    assign beat.data     = beat_in.data;
+    assign beat_in.ready = beat.ready;
+  end
 
   // ---- packets ----
   // A beat of memory is held until the packet's beat that begins in it is complete: with the lower lanes of the next beat, or by itself if

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cuts packets into pieces: for each value on `piece` a packet of that many bytes (one at least), the next ones of the packet on
+// Cuts packets into pieces: for each value on `piece` a packet up to that byte, the next ones of the packet on
 // `in`. The piece with `last` is the last of its packet and has all that is left of it: so the lengths must add up. One beat a
 // cycle; latency 2 cycles. When `out` stops, `in` does.
 module axis_scatter #(
@@ -18,19 +18,19 @@ module axis_scatter #(
   logic [DATA_W-1:0] now_q, moved;
   logic              now_valid_q, first_q;
   logic [LANE_W-1:0] at_q;                   // byte of now_q that comes next
-  logic [15:0]       left_q;                 // bytes of this piece, after its first beat
+  logic [15:0]       left_q;                 // bytes of this piece, after its first beat, less 1
   logic [15:0]       left;
-  logic [LANE_W:0]   bytes;                  // of the beat that is made
-  logic [LANE_W+1:0] upto;
+  logic [LANE_W-1:0] last_byte;              // of the beat that is made,
+  logic [LANE_W:0]   last_lane;              // where it is now
   logic              ends, closes, needs, spends, step;
 
-  assign left   = first_q ? piece.data.length : left_q;
-  assign ends   = left <= 16'(BYTES);
-  assign bytes  = ends ? (LANE_W + 1)'(left) : (LANE_W + 1)'(BYTES);
-  assign upto   = (LANE_W + 2)'(at_q) + (LANE_W + 2)'(bytes);
-  assign needs  = upto > (LANE_W + 2)'(BYTES);       // bytes of the beat on `in`
-  assign closes = ends && piece.data.last;
-  assign spends = upto >= (LANE_W + 2)'(BYTES);
+  assign left      = first_q ? piece.data.last_byte : left_q;
+  assign ends      = left[15:LANE_W] == '0;
+  assign last_byte = ends ? left[LANE_W-1:0] : '1;
+  assign last_lane = (LANE_W + 1)'(at_q) + (LANE_W + 1)'(last_byte);
+  assign needs     = last_lane[LANE_W];              // bytes of the beat on `in`
+  assign closes    = ends && piece.data.last;
+  assign spends    = needs || &last_lane[LANE_W-1:0];
   assign step   = now_valid_q && piece.valid && (!out.tvalid || out.tready) && (!needs || in.tvalid);
 
   byte_funnel #(.DATA_W(DATA_W)) funnel (.low(now_q), .high(in.tdata), .amount(at_q), .out(moved));
@@ -43,7 +43,7 @@ module axis_scatter #(
   always_ff @(posedge clk) begin
     if (step) begin
       out.tdata <= moved;
-      out.tkeep <= ~({BYTES{1'b1}} << bytes);
+      out.tkeep <= {BYTES{1'b1}} >> ~last_byte;
       out.tlast <= ends;
       out.tuser <= 1'b0;
       left_q    <= left - 16'(BYTES);
@@ -58,7 +58,7 @@ module axis_scatter #(
       if (!out.tvalid || out.tready) out.tvalid <= step;
       if (step) begin
         first_q     <= ends;
-        at_q        <= closes ? '0 : upto[LANE_W-1:0];
+        at_q        <= closes ? '0 : last_lane[LANE_W-1:0] + 1'b1;
         now_valid_q <= closes ? take && !needs : spends ? take : 1'b1;
       end else if (take) begin
         now_valid_q <= 1'b1;

@@ -65,9 +65,9 @@ module virtio_net
   stream_if #(.T(dma_cmd_t)) cmd[2] ();
   stream_if #(.T(dma_done_t)) done[2] ();
   axis_if #(.DATA_W(DATA_W)) data[2] ();
-  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W - 1)) reads ();
-  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W - 1)) writes ();
-  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W - 1)) port[2] ();
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W - 1)) reader[2] ();
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) reads ();
+  axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) writes ();
 
   wire restart = rst || clear;
   assign idle = engine_idle && tx_idle && rx_idle && writer_idle && !interrupt.valid && !queue_interrupt.valid;
@@ -85,7 +85,7 @@ module virtio_net
 
   virtq_engine #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES)) queues (
       .clk, .rst(restart), .setup, .enable, .event_idx(features[VIRTIO_F_EVENT_IDX]), .indirect(features[VIRTIO_F_INDIRECT_DESC]),
-      .halt, .notify(notified), .pull, .segment, .settle, .ready, .more, .used, .client_fail, .mem(reads), .cmd(cmd[0]), .data(data[0]),
+      .halt, .notify(notified), .pull, .segment, .settle, .ready, .more, .used, .client_fail, .mem(reader[0]), .cmd(cmd[0]), .data(data[0]),
       .done(done[0]), .interrupt(queue_interrupt), .fault, .broken, .idle(engine_idle)
   );
 
@@ -108,12 +108,12 @@ module virtio_net
   end
   virtio_net_tx #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES), .MAX_FRAME(MAX_FRAME)) transmit (
       .clk, .rst(restart), .halt, .csum(features[VIRTIO_NET_F_CSUM]), .ready(tx_ready), .pull(pull[1]), .segment(segment[1]),
-      .settle(settle[1]), .used(used[1]), .fail(client_fail[1]), .mem(port[1]), .tx, .tx_info, .events(tx_events), .idle(tx_idle)
+      .settle(settle[1]), .used(used[1]), .fail(client_fail[1]), .mem(reader[1]), .tx, .tx_info, .events(tx_events), .idle(tx_idle)
   );
 
-  virtio_writer #(.DATA_W(DATA_W), .ID_W(ID_W - 1)) writer (.clk, .rst(restart), .cmd, .data, .done, .mem(writes), .idle(writer_idle));
-  axi_join join_ (.reader(reads), .writer(writes), .out(port[0]));
-  axi_mux #(.N(2), .DATA_W(DATA_W), .ID_W(ID_W - 1)) mux (.clk, .rst, .in(port), .out(mem), .others_write());
+  virtio_writer #(.DATA_W(DATA_W), .ID_W(ID_W)) writer (.clk, .rst(restart), .cmd, .data, .done, .mem(writes), .idle(writer_idle));
+  axi_mux #(.N(2), .DATA_W(DATA_W), .ID_W(ID_W - 1)) mux (.clk, .rst, .in(reader), .out(reads), .others_write());
+  axi_join join_ (.reader(reads), .writer(writes), .out(mem));
 
   logic unused_ok;
   assign unused_ok = &{1'b0, broken};

@@ -145,6 +145,7 @@ module virtio_net_rx
 
   buffers_e    state_q;
   logic        begun_q, keeps_q;            // the frame has chains; it is written
+  logic        placed_q;                    // all of it has its place
   logic [15:0] left_q, buffers_q, chain_q;  // bytes to place; chains; bytes in this one
   logic [15:0] left, placed, buffers;
   logic        all, ends, gives_up, can_push, overflow, piece_none;
@@ -165,7 +166,7 @@ module virtio_net_rx
   assign gives_up   = state_q == B_PULL && frame.valid && !at_hand && !more[index_t'(frame.data.vq)];
 
   // The buffers behind the last one that is needed are not looked at. A frame in more pieces than there is room for is dropped.
-  wire wanted = state_q == B_TAKE && segment.valid && left_q != '0 && keeps_q && !segment.data.error;
+  wire wanted = state_q == B_TAKE && segment.valid && !placed_q && keeps_q && !segment.data.error;
   assign overflow       = wanted && !piece_in.ready && piece_none;
   assign can_push       = !wanted || piece_in.ready || overflow;
   assign piece_in.valid = wanted;
@@ -182,8 +183,9 @@ module virtio_net_rx
   always_ff @(posedge clk) begin
     unique case (state_q)
       B_PULL: begin
-        left_q  <= left;
-        chain_q <= '0;
+        left_q   <= left;
+        placed_q <= 1'b0;
+        chain_q  <= '0;
         if (!begun_q) buffers_q <= '0;
         if (!begun_q) keeps_q <= 1'b1;
         if (pull.valid && pull.ready) begin
@@ -196,13 +198,14 @@ module virtio_net_rx
       end
       B_TAKE: if (took) begin
         if (wanted && !overflow) begin
-          left_q  <= left_q - placed;
-          chain_q <= chain_q + placed;
+          left_q   <= left_q - placed;
+          placed_q <= all;
+          chain_q  <= chain_q + placed;
         end
         if (overflow || segment.data.error) keeps_q <= 1'b0;
         if (segment.data.last) begin
           buffers_q <= buffers;
-          if (overflow || segment.data.error || !keeps_q || left_q == '0 || all) begin
+          if (overflow || segment.data.error || !keeps_q || placed_q || all) begin
             state_q <= B_SETTLE;
           end else begin
             // A frame that does not fit its only chain is dropped.
@@ -293,7 +296,7 @@ module virtio_net_rx
   assign cmd.data         = '{target: '0, key: '0, addr: part[0].data.addr, length: 32'(part[0].data.length)};
   assign part[0].ready    = cmd.ready;
   assign cut_in.valid     = part[1].valid;
-  assign cut_in.data      = '{last: part[1].data.last, length: part[1].data.length};
+  assign cut_in.data      = '{last: part[1].data.last, last_byte: part[1].data.length - 1'b1};
   assign part[1].ready    = cut_in.ready;
   assign outcome_in.valid = part[2].valid;
   assign outcome_in.data  = '{last: part[2].data.last, ends: part[2].data.ends, vq: part[2].data.vq, head: part[2].data.head,

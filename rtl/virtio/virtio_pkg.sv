@@ -108,8 +108,10 @@ package virtio_pkg;
   typedef logic [SLOT_W-1:0] slot_t;
   localparam int unsigned CONTEXTS = 2 ** (SLOT_W - 1);
 
+  // Descriptors that one read fetches: most chains have one or two.
+  localparam int unsigned BLOCK = 2;
   // Available entries that one read fetches.
-  localparam int unsigned ENTRIES = 16;
+  localparam int unsigned ENTRIES = 8;
   typedef logic [$clog2(ENTRIES):0] entries_t;
 
   typedef enum logic [2:0] {
@@ -125,13 +127,14 @@ package virtio_pkg;
     ring_read_e   kind;
     queue_t       vq;
     slot_t        slot;
+    logic [15:0]  head;      // of the chain
     entries_t     count;
     virtq_error_e bad;       // the chain is known to be bad
   } ring_tag_t;
 
   typedef struct packed {
     addr_t      addr;
-    logic [6:0] bytes;       // at most 64
+    logic [6:0] bytes;       // at most BLOCK descriptors
     ring_tag_t  tag;
   } ring_read_t;
 
@@ -164,6 +167,7 @@ package virtio_pkg;
   // How a chain begins: from this the walk goes on.
   typedef struct packed {
     virtq_error_e error;
+    logic [15:0]  head;
     logic         indirect;
     addr_t        addr;      // of the indirect table,
     logic [15:0]  count;     // and its descriptors
@@ -220,7 +224,7 @@ package virtio_pkg;
   // A part of a packet that becomes a packet (axis_scatter).
   typedef struct packed {
     logic        last;
-    logic [15:0] length;     // bytes, at least one
+    logic [15:0] last_byte;  // its number, from 0
   } scatter_piece_t;
 
   // Beside a frame from the network.

@@ -31,8 +31,8 @@ module virtq_avail
     output virtq_fail_t        fail,
     output logic               idle
 );
-  localparam int unsigned READS = 4;         // of entries under way: as many as their buffer holds
-  localparam int unsigned BATCH = 8;         // so many entries are worth a read while there are more
+  localparam int unsigned READS = 8;         // of entries under way: as many as their buffer holds
+  localparam int unsigned BATCH = ENTRIES;         // so many entries are worth a read while there are more
 
   typedef logic [QUEUES-1:0] queues_t;
   typedef logic [$clog2(QUEUES)-1:0] index_t;

@@ -21,7 +21,7 @@ module virtq_batch
     output logic [DATA_W-1:0] data
 );
   localparam int unsigned ELEM_BYTES = $bits(virtq_used_elem_t) / 8;
-  localparam int unsigned ELEMS = DATA_W / 8 / ELEM_BYTES;
+  localparam int unsigned ELEMS = DATA_W < 256 ? DATA_W / 64 : 4;
   localparam int unsigned COUNT_W = $clog2(ELEMS + 1);
   typedef logic [COUNT_W-1:0] count_t;
   typedef logic [$clog2(QUEUES)-1:0] index_t;
@@ -77,7 +77,7 @@ module virtq_batch
   assign tag   = '{kind: WRITE_ELEMENTS, vq: vq_q, whole: whole_q, index: start_q + 16'(upto_q)};
   assign at    = at_q;
   assign bytes = 7'({count_q, 3'd0});
-  assign data  = elems_q;
+  assign data  = DATA_W'(elems_q);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, setup.values.vector, setup.values.desc, setup.values.avail, setup.values.used};

@@ -12,7 +12,6 @@ module virtq_chains
   import virtio_pkg::*;
 #(
     parameter int unsigned QUEUES   = 4,
-    parameter int unsigned BLOCK    = 4,
     parameter bit          CLIENT   = 1'b0,
     parameter bit          WRITABLE = 1'b0      // buffers are to be written, else read
 ) (
@@ -22,10 +21,6 @@ module virtq_chains
     input  logic                    indirect,   // VIRTIO_F_INDIRECT_DESC is negotiated
     input  ring_reply_t             reply,
     input  virtq_desc_t [BLOCK-1:0] reply_data,
-    input  logic                    named,
-    input  queue_t                  named_queue,
-    input  slot_t                   named_slot,
-    input  logic [15:0]             named_head,
     input  logic                    start_write,
     input  chain_start_t            start,
     input  logic                    block_write,
@@ -42,8 +37,8 @@ module virtq_chains
 );
   localparam int unsigned OWN = (QUEUES + (CLIENT ? 0 : 1)) / 2;
   localparam int unsigned INDEX_W = OWN > 1 ? $clog2(OWN) : 1;
-  localparam int unsigned WORDS = 2 ** INDEX_W * CONTEXTS;
-  localparam int unsigned AT_W = INDEX_W + SLOT_W - 1;
+  localparam int unsigned AT_W = (OWN > 1 ? INDEX_W : 0) + SLOT_W - 1;
+  localparam int unsigned WORDS = 2 ** AT_W;
 
   typedef logic [AT_W-1:0] at_t;
   typedef logic [$clog2(QUEUES)-1:0] index_t;
@@ -53,7 +48,7 @@ module virtq_chains
   } table_t;
 
   function automatic at_t place(queue_t queue, slot_t slot);
-    return {queue[INDEX_W:1], slot[SLOT_W-2:0]};
+    return at_t'({queue[INDEX_W:1], slot[SLOT_W-2:0]});
   endfunction
 
   slot_t take_q[QUEUES];                     // slot of the next chain to pull
@@ -63,7 +58,6 @@ module virtq_chains
   logic                    load;
   chain_start_t            stored_start;
   virtq_desc_t [BLOCK-1:0] stored_block;
-  logic [15:0]             stored_head;
   wire at_t reply_at = place(reply.tag.vq, reply.tag.slot);
   wire own_reply = reply.tag.vq[0] == CLIENT;
   wire completes = block_write && own_reply;
@@ -75,10 +69,6 @@ module virtq_chains
   ram_1w1r #(.T(virtq_desc_t [BLOCK-1:0]), .WORDS(WORDS)) blocks (
       .clk, .write(completes), .write_at(reply_at), .write_data(reply_data),
       .read(load), .read_at(walk_at), .read_data(stored_block)
-  );
-  ram_1w1r #(.T(logic [15:0]), .WORDS(WORDS)) heads (
-      .clk, .write(named && named_queue[0] == CLIENT), .write_at(place(named_queue, named_slot)), .write_data(named_head),
-      .read(load), .read_at(walk_at), .read_data(stored_head)
   );
 
   // ---- which are ready: the lap of the slot when its chain became so ----
@@ -188,11 +178,11 @@ module virtq_chains
         state_q <= W_LOAD;
       end
       W_LOAD: begin
-        head_q   <= stored_head;
+        head_q   <= stored_start.head;
         block_q  <= stored_block;
         inside_q <= stored_start.indirect;
         base_q   <= stored_start.indirect ? stored_start.addr : main_q.desc;
-        at_q     <= stored_start.indirect ? '0 : stored_head;
+        at_q     <= stored_start.indirect ? '0 : stored_start.head;
         count_q  <= stored_start.indirect ? stored_start.count : main_q.size;
         left_q   <= ($bits(left_q))'(BLOCK);
         walked_q <= '0;
@@ -249,5 +239,5 @@ module virtq_chains
   end
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used, named_slot[SLOT_W-1], reply.tag.count, reply.tag.bad};
+  assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used, reply.tag.head, reply.tag.count, reply.tag.bad};
 endmodule

@@ -43,7 +43,6 @@ module virtq_engine
     output logic [QUEUES-1:0] broken,
     output logic              idle
 );
-  localparam int unsigned BLOCK = DATA_W >= 512 ? 4 : 2;
   localparam int unsigned READERS = 6;
 
   typedef logic [$clog2(QUEUES)-1:0] index_t;
@@ -55,10 +54,7 @@ module virtq_engine
   stream_if #(.T(virtq_arm_t)) arm ();
   ring_reply_t             reply;
   virtq_desc_t [BLOCK-1:0] reply_data;
-  logic                    armed, unpacked, named, start_write, block_write;
-  queue_t                  named_queue;
-  slot_t                   named_slot;
-  logic [15:0]             named_head;
+  logic                    armed, unpacked, start_write, block_write;
   chain_start_t            start;
   slot_t [QUEUES-1:0]      reserved;
   slot_t [QUEUES-1:0]      freed;
@@ -68,7 +64,7 @@ module virtq_engine
   logic                    reader_idle, avail_idle, prefetch_idle, used_idle;
   logic [1:0]              chains_idle;
 
-  virtq_reader #(.DATA_W(DATA_W), .ID_W(ID_W), .N(READERS), .BLOCK(BLOCK)) reader (
+  virtq_reader #(.DATA_W(DATA_W), .ID_W(ID_W), .N(READERS)) reader (
       .clk, .rst, .request(read), .mem, .reply, .reply_data, .idle(reader_idle)
   );
 
@@ -78,9 +74,9 @@ module virtq_engine
       .freed, .unpacked, .reserved, .more(known), .fail(fails[0]), .idle(avail_idle)
   );
 
-  virtq_prefetch #(.BLOCK(BLOCK)) prefetch (
+  virtq_prefetch prefetch (
       .clk, .rst, .setup, .indirect, .reply, .reply_data, .read(prefetch_read), .unpacked,
-      .named, .named_queue, .named_slot, .named_head, .start_write, .start, .block_write, .idle(prefetch_idle)
+      .start_write, .start, .block_write, .idle(prefetch_idle)
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_client
@@ -88,9 +84,8 @@ module virtq_engine
     assign read[1+i].data         = prefetch_read[i].data;
     assign prefetch_read[i].ready = read[1+i].ready;
 
-    virtq_chains #(.QUEUES(QUEUES), .BLOCK(BLOCK), .CLIENT(i == 1), .WRITABLE(i == 0)) chains (
-        .clk, .rst, .setup, .indirect, .reply, .reply_data, .named, .named_queue, .named_slot, .named_head, .start_write, .start,
-        .block_write, .reserved, .pull(pull[i]), .settle(settle[i]), .segment(segment[i]), .read(read[3+i]),
+    virtq_chains #(.QUEUES(QUEUES), .CLIENT(i == 1), .WRITABLE(i == 0)) chains (
+        .clk, .rst, .setup, .indirect, .reply, .reply_data, .start_write, .start, .block_write, .reserved, .pull(pull[i]), .settle(settle[i]), .segment(segment[i]), .read(read[3+i]),
         .ready(client_ready[i]), .fetching(client_fetching[i]), .freed(client_freed[i]), .fail(fails[1+i]), .idle(chains_idle[i])
     );
     assign fails[4+i] = client_fail[i];

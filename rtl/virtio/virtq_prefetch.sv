@@ -9,9 +9,7 @@
 module virtq_prefetch
   import memory_pkg::*;
   import virtio_pkg::*;
-#(
-    parameter int unsigned BLOCK = 4
-) (
+(
     input  logic                    clk,
     input  logic                    rst,
     input  virtq_setup_t            setup,
@@ -20,10 +18,6 @@ module virtq_prefetch
     input  virtq_desc_t [BLOCK-1:0] reply_data,
     stream_if.source                read[2],       // ring_read_t: descriptors of the queue's table, of indirect tables
     output logic                    unpacked,      // pulse: the entries of a read have left their buffer
-    output logic                    named,         // pulse, the head of the chain in a slot
-    output queue_t                  named_queue,
-    output slot_t                   named_slot,
-    output logic [15:0]             named_head,
     output logic                    start_write,   // where a chain begins, or the error in it
     output chain_start_t            start,
     output logic                    block_write,   // the chain in `reply.tag` is ready, with `reply_data` as its first descriptors
@@ -47,6 +41,7 @@ module virtq_prefetch
   typedef struct packed {
     queue_t      vq;
     slot_t       slot;
+    logic [15:0] head;
     addr_t       addr;
     logic [15:0] count;
   } indirect_t;
@@ -62,7 +57,7 @@ module virtq_prefetch
   assign entries_in.valid = reply.valid && reply.tag.kind == READ_ENTRIES;
   assign entries_in.data  = '{error: reply.error, vq: reply.tag.vq, slot: reply.tag.slot, count: reply.tag.count,
                               heads: (ENTRIES * 16)'(reply_data)};
-  stream_fifo #(.T(entries_read_t), .DEPTH(4)) buffer (.clk, .rst, .in(entries_in), .out(entries), .empty());
+  stream_fifo #(.T(entries_read_t), .DEPTH(8)) buffer (.clk, .rst, .in(entries_in), .out(entries), .empty());
 
   (* ram_style = "distributed" *) logic [$bits(table_t)-1:0] tables[MAX_QUEUES];
   always_ff @(posedge clk) if (setup.valid) tables[setup.vq] <= {setup.values.desc, setup.values.size};
@@ -87,15 +82,11 @@ module virtq_prefetch
     read[0].data.tag.kind  = READ_DIRECT;
     read[0].data.tag.vq = now_q.vq;
     read[0].data.tag.slot  = now_q.slot;
+    read[0].data.tag.head  = head;
     read[0].data.tag.bad   = now_q.error ? VIRTQ_MEMORY : outside ? VIRTQ_HEAD_RANGE : VIRTQ_OK;
     read[0].data.addr      = table_q.desc + addr_t'({outside ? 16'd0 : head, 4'd0});
     read[0].data.bytes     = outside ? 7'(DESC_BYTES) : block_bytes(table_q.size - head);
   end
-
-  assign named       = asks;
-  assign named_queue = now_q.vq;
-  assign named_slot  = now_q.slot;
-  assign named_head  = head;
 
   always_ff @(posedge clk) begin
     if (entries.ready) begin
@@ -121,7 +112,7 @@ module virtq_prefetch
   assign leads  = direct && reply_data[0].flags.indirect && wrong == VIRTQ_OK;
 
   assign found.valid = leads;
-  assign found.data  = '{vq: reply.tag.vq, slot: reply.tag.slot, addr: reply_data[0].addr, count: reply_data[0].len[19:4]};
+  assign found.data  = '{vq: reply.tag.vq, slot: reply.tag.slot, head: reply.tag.head, addr: reply_data[0].addr, count: reply_data[0].len[19:4]};
   stream_fifo #(.T(indirect_t), .DEPTH(UNDER_WAY)) found_ones (.clk, .rst, .in(found), .out(indirect_table), .empty());
 
   assign read[1].valid        = indirect_table.valid;
@@ -131,13 +122,14 @@ module virtq_prefetch
     read[1].data.tag.kind  = READ_TABLE;
     read[1].data.tag.vq = indirect_table.data.vq;
     read[1].data.tag.slot  = indirect_table.data.slot;
+    read[1].data.tag.head  = indirect_table.data.head;
     read[1].data.addr      = indirect_table.data.addr;
     read[1].data.bytes     = block_bytes(indirect_table.data.count);
   end
 
   wire tabled = reply.valid && reply.tag.kind == READ_TABLE;
   assign start_write = direct || (tabled && reply.error);
-  assign start       = '{error: tabled ? VIRTQ_MEMORY : wrong, indirect: leads, addr: reply_data[0].addr,
+  assign start       = '{error: tabled ? VIRTQ_MEMORY : wrong, head: reply.tag.head, indirect: leads, addr: reply_data[0].addr,
                          count: reply_data[0].len[19:4]};
   assign block_write = (direct && !leads) || tabled;
 

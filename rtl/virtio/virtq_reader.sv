@@ -10,8 +10,7 @@ module virtq_reader
     parameter int unsigned DATA_W       = 512,
     parameter int unsigned ID_W         = 4,
     parameter int unsigned N            = 2,
-    parameter int unsigned BLOCK        = 4,     // descriptors in the longest answer, at least ENTRIES of 16 bits
-    parameter int unsigned BUFFER_BEATS = 256
+    parameter int unsigned BUFFER_BEATS = 128
 ) (
     input  logic                        clk,
     input  logic                        rst,
@@ -24,11 +23,8 @@ module virtq_reader
   localparam int unsigned BITS = BLOCK * $bits(virtq_desc_t);
   localparam int unsigned PARTS = BITS > DATA_W ? BITS / DATA_W : 1;
 
-  if (BITS < ENTRIES * 16) begin : g_bad
-    $fatal(1, "virtq_reader: BLOCK is too small for the entries of a read");
-  end
-
   stream_if #(.T(ring_read_t)) chosen ();
+  stream_if #(.T(ring_read_t)) granted ();
   stream_if #(.T(ring_read_t)) both[2] ();
   stream_if #(.T(dma_cmd_t)) cmd ();
   stream_if #(.T(ring_tag_t)) tag_in ();
@@ -37,7 +33,8 @@ module virtq_reader
   logic dma_idle;
 
   stream_arbiter #(.T(ring_read_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(chosen));
-  stream_fork #(.T(ring_read_t), .N(2)) fork_ (.clk, .rst, .in(chosen), .out(both));
+  stream_skid #(.T(ring_read_t)) skid (.clk, .rst, .in(chosen), .out(granted));
+  stream_fork #(.T(ring_read_t), .N(2)) fork_ (.clk, .rst, .in(granted), .out(both));
 
   assign cmd.valid     = both[0].valid;
   assign cmd.data      = '{target: '0, key: '0, addr: both[0].data.addr, length: 32'(both[0].data.bytes)};
@@ -47,13 +44,13 @@ module virtq_reader
   assign both[1].ready = tag_in.ready;
 
   stream_fifo #(.T(ring_tag_t), .DEPTH(BUFFER_BEATS)) tags (.clk, .rst, .in(tag_in), .out(tag), .empty());
-  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(BUFFER_BEATS)) dma (
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(BUFFER_BEATS), .STORE(1'b0)) dma (
       .clk, .rst, .cmd, .mem, .data, .idle(dma_idle)
   );
 
   assign data.tready = 1'b1;
   assign tag.ready   = data.tvalid && data.tlast;
-  assign idle        = dma_idle && !chosen.valid && !tag.valid && !reply.valid;
+  assign idle        = dma_idle && !granted.valid && !tag.valid && !reply.valid;
 
   // An answer of several beats is collected.
   logic [PARTS-1:0][DATA_W-1:0] parts_q;

@@ -21,7 +21,7 @@ class Bench:
     def send(self, pieces: list[bytes]) -> None:
         self.data.send(b"".join(pieces))
         for i, piece in enumerate(pieces):
-            self.piece.send(length=len(piece), last=i == len(pieces) - 1)
+            self.piece.send(last_byte=len(piece) - 1, last=i == len(pieces) - 1)
 
 
 @cocotb.test()
