@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the driver makes available (virtio 1.2, 2.7.6 and 2.7.13): on a notification reads a queue's available index, and goes on
-// reading it as long as that brings something; reads the new entries, up to 16 at once, as far as there are slots for their chains.
+// reading it as long as that brings something; reads the new entries, up to ENTRIES at once, as far as there are slots for their chains.
 //
 // With VIRTIO_F_EVENT_IDX a queue that brought nothing writes avail_event, and when that is in memory reads the index once more: an
 // entry that the driver added before it could see avail_event is found, and one that it adds later comes with a notification

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Collects what one client gives back to elements of a used ring that are written at once (virtio 1.2, 2.7.8): as many as fit a
-// beat, of one queue, not past the end of its ring. One element a cycle. A batch is offered at once and grows until it is taken or
+// Collects what one client gives back to elements of a used ring that are written at once (virtio 1.2, 2.7.8): up to four, and no
+// more than a beat has, of one queue, not past the end of its ring. One element a cycle. A batch is offered at once and grows until it is taken or
 // full.
 module virtq_batch
   import virtio_pkg::*;

@@ -2,7 +2,7 @@
 
 // Reads of rings and descriptors from host memory: N clients ask, round robin; each answer comes in one cycle, with the tag of its
 // request, in the order of the requests of all. Who asks has room for the answer: an answer cannot wait. Latency beside that of
-// memory: 4 cycles to AR, 5 from R at 512 bits; one request a cycle. At most BUFFER_BEATS beats are outstanding.
+// memory: 3 cycles to AR, 3 from R at 512 bits, more where an answer has several beats; one request a cycle. At most BUFFER_BEATS beats are outstanding.
 module virtq_reader
   import memory_pkg::*;
   import virtio_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gives chains back to the driver (virtio 1.2, 2.7.8 and 2.7.14): writes elements of the used ring, as many as fit a beat at once,
-// when memory has them the used index, and when memory has that reads whether the driver wants a notification, and sends it. So
+// Gives chains back to the driver (virtio 1.2, 2.7.8 and 2.7.14): writes elements of the used ring, up to four at once, when
+// memory has them the used index, and when memory has that reads whether the driver wants a notification, and sends it. So
 // whoever reads the index finds the elements, and a driver that enables notifications and then finds no new index gets one (2.7.7,
 // 2.7.10).
 //
