@@ -15,6 +15,7 @@ module virtio_net_tx
     parameter int unsigned DATA_W    = 512,
     parameter int unsigned ID_W      = 4,
     parameter int unsigned QUEUES    = 4,
+    parameter int unsigned CONTROL   = MAX_QUEUES, // number of the control queue; MAX_QUEUES: none
     parameter int unsigned MAX_FRAME = 9018     // bytes, without FCS
 ) (
     input  logic              clk,
@@ -31,6 +32,7 @@ module virtio_net_tx
     axis_if.source            tx,
     output net_tx_t           tx_info,          // with each beat of `tx`
     output net_tx_events_t    events,
+    output net_command_t      command,
     output logic              idle
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -43,10 +45,11 @@ module virtio_net_tx
   localparam int unsigned LIMIT = MAX_FRAME + NET_HDR_BYTES;
   localparam int unsigned RECORDS = 32;         // frames in the store
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     CHAIN_GOOD,
     CHAIN_SHORT,
     CHAIN_LONG,
+    CHAIN_CONTROL,
     CHAIN_BAD
   } verdict_e;
 
@@ -54,7 +57,7 @@ module virtio_net_tx
     queue_t      vq;
     logic [15:0] head;
     verdict_e    verdict;
-    logic [15:0] length;     // of a good one, with its header
+    logic [15:0] length;     // of one that is not longer than LIMIT, with its header
   } chain_t;
 
   typedef struct packed {
@@ -86,11 +89,14 @@ module virtio_net_tx
   stream_if #(.T(chain_t)) chain ();
   stream_fork #(.T(virtq_segment_t), .N(3)) parts (.clk, .rst, .in(segment), .out(part));
 
-  assign sum   = 33'(sum_q) + 33'(segment.data.len);
+  // Of a command what is to be written is not part.
+  wire control = 32'(segment.data.vq) == CONTROL;
+  wire answer = control && segment.data.writable;
+  assign sum   = 33'(sum_q) + (answer ? '0 : 33'(segment.data.len));
   assign long_ = sum > 33'(LIMIT);
 
   // Memory is read by whole beats: the bytes are put together once.
-  wire skip = long_ || segment.data.error;
+  wire skip = long_ || segment.data.error || answer;
   wire [LANE_W-1:0] first_lane = segment.data.addr[LANE_W-1:0];
   wire [LANE_W-1:0] last_lane = first_lane + segment.data.len[LANE_W-1:0] - 1'b1;
   assign cmd.valid        = part[0].valid;
@@ -102,7 +108,7 @@ module virtio_net_tx
   assign part[1].ready    = note_in.ready;
   assign chain_in.valid   = part[2].valid && part[2].data.last;
   assign chain_in.data    = '{vq: part[2].data.vq, head: part[2].data.head,
-                              verdict: part[2].data.error ? CHAIN_BAD : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: 16'(sum)};
+                              verdict: part[2].data.error ? CHAIN_BAD : control ? CHAIN_CONTROL : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: long_ ? '1 : 16'(sum)};
   assign part[2].ready    = chain_in.ready || !part[2].data.last;
 
   // What is pulled is always used.
@@ -176,7 +182,7 @@ module virtio_net_tx
   assign chain.ready     = finish;
   assign record_in.valid = finish && good;
   assign record_in.data  = '{vq: chain.data.vq, header: header};
-  assign back.valid      = finish && !bad;
+  assign back.valid      = finish && !bad && chain.data.verdict != CHAIN_CONTROL;
   assign back.data       = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
   stream_fifo #(.T(virtq_used_t), .DEPTH(16)) backs (.clk, .rst, .in(back), .out(used), .empty(none_back));
 
@@ -198,6 +204,9 @@ module virtio_net_tx
     events.long_  <= finish && !bad && chain.data.verdict == CHAIN_LONG;
     events.header <= finish && !bad && chain.data.verdict == CHAIN_GOOD && asks_q;
     events.memory <= finish && bad;
+    command       <= '{valid: finish && !bad && chain.data.verdict == CHAIN_CONTROL && !rst, head: chain.data.head,
+                       whole: 32'(chain.data.length) == $bits(virtio_net_ctrl_t) / 8,
+                       value: virtio_net_ctrl_t'(header_now[$bits(virtio_net_ctrl_t)-1:0])};
     fail          <= '{valid: finish && bad && !rst, vq: chain.data.vq, code: VIRTQ_MEMORY};
   end
 

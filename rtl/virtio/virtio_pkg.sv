@@ -38,6 +38,8 @@ package virtio_pkg;
   localparam int unsigned VIRTIO_NET_F_MAC = 5;
   localparam int unsigned VIRTIO_NET_F_MRG_RXBUF = 15;
   localparam int unsigned VIRTIO_NET_F_STATUS = 16;
+  localparam int unsigned VIRTIO_NET_F_CTRL_VQ = 17;
+  localparam int unsigned VIRTIO_NET_F_MQ = 22;
   localparam int unsigned VIRTIO_F_INDIRECT_DESC = 28;
   localparam int unsigned VIRTIO_F_EVENT_IDX = 29;
   localparam int unsigned VIRTIO_F_VERSION_1 = 32;
@@ -58,12 +60,39 @@ package virtio_pkg;
   } virtio_net_hdr_t;
   localparam int unsigned NET_HDR_BYTES = $bits(virtio_net_hdr_t) / 8;
 
+  // ---- commands on the control queue (5.1.6.5) ----
+  localparam logic [7:0] VIRTIO_NET_CTRL_MQ = 8'd4;
+  localparam logic [7:0] VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET = 8'd0;
+  localparam logic [7:0] VIRTIO_NET_OK = 8'd0;
+  localparam logic [7:0] VIRTIO_NET_ERR = 8'd1;
+
+  // As it lies in memory: the longest that the device knows.
+  typedef struct packed {
+    logic [15:0] virtqueue_pairs;
+    logic [7:0]  command;
+    logic [7:0]  class_;
+  } virtio_net_ctrl_t;
+
   // ---- the engine ----
-  // Queue number; of a network device the receive queues are even, the transmit queues odd (5.1.2).
+  // Queue number; of a network device the receive queues are even, the transmit queues odd (5.1.2). Inside of the device the control queue is
+  // odd, too, as its commands are read like frames: it follows the last pair, with one number left out.
   localparam int unsigned QUEUE_W = 4;
   typedef logic [QUEUE_W-1:0] queue_t;
   localparam int unsigned MAX_QUEUES = 2 ** QUEUE_W;
   localparam int unsigned MAX_QUEUE_SIZE = 1024;
+
+  typedef struct packed {
+    logic   valid;           // there is one
+    queue_t vq;
+  } queue_named_t;
+
+  // The queue that the driver gives a number: with a control queue, which without VIRTIO_NET_F_MQ follows the first pair (5.1.2).
+  function automatic queue_named_t driver_queue(logic [15:0] number, int unsigned pairs, logic mq);
+    logic [15:0] control;
+    control = mq ? 16'(2 * pairs) : 16'd2;
+    if (pairs == 1) return '{valid: number < 16'd2, vq: number[QUEUE_W-1:0]};
+    return '{valid: number <= control, vq: number == control ? queue_t'(2 * pairs + 1) : number[QUEUE_W-1:0]};
+  endfunction
 
   // What the driver has set up for a queue (4.1.4.3).
   typedef struct packed {
@@ -238,6 +267,14 @@ package virtio_pkg;
     queue_t          vq;
     virtio_net_hdr_t header;
   } net_tx_t;
+
+  // A command that has been read from the control queue.
+  typedef struct packed {
+    logic             valid;
+    logic [15:0]      head;
+    logic             whole;  // it is as long as `value`
+    virtio_net_ctrl_t value;
+  } net_command_t;
 
   // Pulses, each with the queue.
   typedef struct packed {

@@ -15,7 +15,8 @@ module virtio_registers
   import memory_pkg::*;
   import virtio_pkg::*;
 #(
-    parameter int unsigned QUEUES  = 2,
+    parameter int unsigned PAIRS   = 1,              // of queues; with more than one there is a control queue
+    parameter int unsigned QUEUES  = 2,              // of the engine
     parameter int unsigned VECTORS = 8,              // of MSI-X
     parameter int unsigned SIZE    = 256,            // largest queue size
     parameter logic [63:0] OFFERED = '0              // features
@@ -119,9 +120,11 @@ module virtio_registers
   (* ram_style = "distributed" *) logic [$bits(virtq_config_t)-1:0] configs[MAX_QUEUES];
   virtq_config_t now, changed;
   queue_t        clear_at;
-  wire selected = 32'(queue_select_q) < QUEUES;
-  wire enabled = selected && enable_q[index_t'(queue_select_q)];
-  assign now = virtq_config_t'(configs[queue_select_q[QUEUE_W-1:0]]);
+  queue_named_t  select;
+  assign select = driver_queue(queue_select_q, PAIRS, driver_features_q[VIRTIO_NET_F_MQ]);
+  wire selected = select.valid;
+  wire enabled = selected && enable_q[index_t'(select.vq)];
+  assign now = virtq_config_t'(configs[select.vq]);
 
   wire [31:0] size_word = merged({now.vector, now.size}, wdata_q, wstrb_q);
   wire size_good = size_word[15:0] != '0 && (size_word[15:0] & (size_word[15:0] - 1'b1)) == '0 && size_word[15:0] <= 16'(SIZE);
@@ -153,13 +156,14 @@ module virtio_registers
 
   wire changes = acts_write && in_common && device_q == D_RUN && selected && !enabled && word >= 4'h6 && word <= 4'hd && word != 4'h7;
   always_comb begin
-    setup        = '{valid: changes, vq: queue_select_q[QUEUE_W-1:0], values: changed};
+    setup        = '{valid: changes, vq: select.vq, values: changed};
     if (device_q == D_CLEAR) setup = '{valid: 1'b1, vq: clear_at, values: '{size: 16'(SIZE), vector: VIRTIO_MSI_NO_VECTOR, default: '0}};
   end
   always_ff @(posedge clk) if (setup.valid) configs[setup.vq] <= setup.values;
 
-  // What the driver wants must be offered, and this device knows no driver of before 1.0 (6.2).
-  wire acceptable = (driver_features_q & ~OFFERED) == '0 && driver_features_q[VIRTIO_F_VERSION_1];
+  // What the driver wants must be offered, this device knows no driver of before 1.0 (6.2), and queues are chosen by commands (5.1.3.1).
+  wire acceptable = (driver_features_q & ~OFFERED) == '0 && driver_features_q[VIRTIO_F_VERSION_1]
+                 && (!driver_features_q[VIRTIO_NET_F_MQ] || driver_features_q[VIRTIO_NET_F_CTRL_VQ]);
   assign features = driver_features_q;
   assign enable   = status_q.driver_ok && status_q.features_ok ? enable_q : '0;
 
@@ -194,7 +198,7 @@ module virtio_registers
             end
           end
         end
-        4'h7: if (wstrb_q[0] && wdata_q[0] && selected) enable_q[index_t'(queue_select_q)] <= 1'b1;
+        4'h7: if (wstrb_q[0] && wdata_q[0] && selected) enable_q[index_t'(select.vq)] <= 1'b1;
         default: ;
       endcase
     end
@@ -272,7 +276,8 @@ module virtio_registers
 
   // ---- reading ----
   assign counter_at = '{kind: counter_e'(at_q[PAIR_W+2+:4]), pair: at_q[2+:PAIR_W]};
-  wire [7:0] at_fault = {2'b0, at_q[7:2]} & 8'h1f;
+  queue_named_t at_fault;
+  assign at_fault = driver_queue(16'(at_q[6:2]), PAIRS, driver_features_q[VIRTIO_NET_F_MQ]);
   always_comb begin
     rdata = '0;
     if (in_common) begin
@@ -281,7 +286,7 @@ module virtio_registers
         4'h1: rdata = device_select_q == 32'd0 ? OFFERED[31:0] : device_select_q == 32'd1 ? OFFERED[63:32] : '0;
         4'h2: rdata = driver_select_q;
         4'h3: rdata = driver_select_q == 32'd0 ? driver_features_q[31:0] : driver_select_q == 32'd1 ? driver_features_q[63:32] : '0;
-        4'h4: rdata = {16'(QUEUES), config_vector_q};
+        4'h4: rdata = {16'(2 * PAIRS + 32'(PAIRS > 1)), config_vector_q};
         4'h5: rdata = {queue_select_q, generation_q, status_q};
         4'h6: rdata = selected ? {now.vector, now.size} : {VIRTIO_MSI_NO_VECTOR, 16'd0};
         4'h7: rdata = selected ? {queue_select_q, 15'd0, enabled} : '0;      // queue_notify_off: the number of the queue
@@ -299,11 +304,11 @@ module virtio_registers
       unique case (at_q[3:2])
         2'd0: rdata = {mac[23:16], mac[31:24], mac[39:32], mac[47:40]};
         2'd1: rdata = {link_up ? VIRTIO_NET_S_LINK_UP : 16'd0, mac[7:0], mac[15:8]};
-        2'd2: rdata = {mtu, 16'(QUEUES / 2)};
+        2'd2: rdata = {mtu, 16'(PAIRS)};
         default: ;
       endcase
     end
-    if (at_q[11:7] == FAULT_AT[11:7] && 32'(at_fault) < QUEUES) rdata = 32'(faults_q[index_t'(at_fault)]);
+    if (at_q[11:7] == FAULT_AT[11:7] && at_fault.valid) rdata = 32'(faults_q[index_t'(at_fault.vq)]);
     if (at_q[11:8] == COUNTERS_AT[11:8]) rdata = counter;
   end
 endmodule

@@ -13,7 +13,8 @@ module virtq_chains
 #(
     parameter int unsigned QUEUES   = 4,
     parameter bit          CLIENT   = 1'b0,
-    parameter bit          WRITABLE = 1'b0      // buffers are to be written, else read
+    parameter bit          WRITABLE = 1'b0,     // buffers are to be written, else read;
+    parameter int unsigned MIXED    = MAX_QUEUES // number of a queue with both; MAX_QUEUES: none
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -150,7 +151,7 @@ module virtq_chains
       if (walked_q >= main_q.size) error = VIRTQ_CHAIN_LENGTH;
       else if (desc.flags.indirect) error = inside_q ? VIRTQ_INDIRECT_NESTED : indirect_error(desc, indirect);
       else if (desc.len == '0) error = VIRTQ_ZERO_LENGTH;
-      else if (desc.flags.write != WRITABLE) error = VIRTQ_DIRECTION;
+      else if (desc.flags.write != WRITABLE && 32'(queue_q) != MIXED) error = VIRTQ_DIRECTION;
       else if (desc.flags.next && desc.next >= count_q) error = VIRTQ_NEXT_RANGE;
     end
   end

@@ -17,7 +17,8 @@ module virtq_engine
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W   = 4,
-    parameter int unsigned QUEUES = 4
+    parameter int unsigned QUEUES = 4,
+    parameter int unsigned MIXED  = MAX_QUEUES  // number of a queue, an odd one, whose buffers are read and written; MAX_QUEUES: none
 ) (
     input  logic              clk,
     input  logic              rst,
@@ -33,7 +34,7 @@ module virtq_engine
     output logic [QUEUES-1:0] ready,          // a chain of the queue can be pulled
     output logic [QUEUES-1:0] more,           // a chain of the queue will be ready without a further notification
     stream_if.sink            used[2],        // virtq_used_t, of each client
-    input  virtq_fail_t       client_fail[2],
+    input  virtq_fail_t       client_fail[3],
     axi_if.master             mem,            // read channels
     stream_if.source          cmd,            // dma_cmd_t: ring writes
     axis_if.source            data,           // one beat for each
@@ -68,7 +69,8 @@ module virtq_engine
       .clk, .rst, .request(read), .mem, .reply, .reply_data, .idle(reader_idle)
   );
 
-  virtq_fail_t fails[6];
+  localparam int unsigned FAILS = 7;
+  virtq_fail_t fails[FAILS];
   virtq_avail #(.QUEUES(QUEUES)) avail (
       .clk, .rst, .setup, .event_idx, .live, .notify, .read(read[0]), .reply, .reply_index(reply_data[0].addr[15:0]), .arm, .armed,
       .freed, .unpacked, .reserved, .more(known), .fail(fails[0]), .idle(avail_idle)
@@ -84,10 +86,12 @@ module virtq_engine
     assign read[1+i].data         = prefetch_read[i].data;
     assign prefetch_read[i].ready = read[1+i].ready;
 
-    virtq_chains #(.QUEUES(QUEUES), .CLIENT(i == 1), .WRITABLE(i == 0)) chains (
+    virtq_chains #(.QUEUES(QUEUES), .CLIENT(i == 1), .WRITABLE(i == 0), .MIXED(MIXED)) chains (
         .clk, .rst, .setup, .indirect, .reply, .reply_data, .start_write, .start, .block_write, .reserved, .pull(pull[i]), .settle(settle[i]), .segment(segment[i]), .read(read[3+i]),
         .ready(client_ready[i]), .fetching(client_fetching[i]), .freed(client_freed[i]), .fail(fails[1+i]), .idle(chains_idle[i])
     );
+  end
+  for (genvar i = 0; i < 3; i++) begin : g_fail
     assign fails[4+i] = client_fail[i];
   end
   assign ready = (client_ready[0] | client_ready[1]) & live;
@@ -103,13 +107,13 @@ module virtq_engine
   virtq_fail_t first;
   always_comb begin
     first = '0;
-    for (int unsigned i = 0; i < 6; i++) if (fails[i].valid) first = fails[i];
+    for (int unsigned i = 0; i < FAILS; i++) if (fails[i].valid) first = fails[i];
   end
   always_ff @(posedge clk) begin
     fault       <= first;
     fault.valid <= first.valid && !broken[index_t'(first.vq)] && !rst;
     if (rst) broken <= '0;
-    else for (int unsigned i = 0; i < 6; i++) if (fails[i].valid) broken[index_t'(fails[i].vq)] <= 1'b1;
+    else for (int unsigned i = 0; i < FAILS; i++) if (fails[i].valid) broken[index_t'(fails[i].vq)] <= 1'b1;
   end
 
   assign idle = reader_idle && avail_idle && prefetch_idle && used_idle && &chains_idle;

@@ -221,17 +221,9 @@ COMMON = {  # field: (offset, bytes)
     "queue_notify_off": (0x1E, 2), "queue_desc": (0x20, 8), "queue_driver": (0x28, 8), "queue_device": (0x30, 8),
 }  # fmt: skip
 ACKNOWLEDGE, DRIVER, DRIVER_OK, FEATURES_OK, NEEDS_RESET, FAILED = 1, 2, 4, 8, 64, 128
-F_CSUM, F_GUEST_CSUM, F_MTU, F_MAC, F_MRG_RXBUF, F_STATUS, F_INDIRECT_DESC, F_EVENT_IDX, F_VERSION_1 = (
-    0,
-    1,
-    3,
-    5,
-    15,
-    16,
-    28,
-    29,
-    32,
-)
+F_CSUM, F_GUEST_CSUM, F_MTU, F_MAC, F_MRG_RXBUF, F_STATUS, F_CTRL_VQ, F_MQ = 0, 1, 3, 5, 15, 16, 17, 22  # VIRTIO_NET_F_*
+F_INDIRECT_DESC, F_EVENT_IDX, F_VERSION_1 = 28, 29, 32  # VIRTIO_F_*
+CTRL_MQ, VQ_PAIRS_SET = 4, 0  # VIRTIO_NET_CTRL_MQ: class and command
 
 
 class Registers(Protocol):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -13,11 +14,16 @@ from nacelle_tb.streams import AxisSource as Network
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.virtio import (
+    CTRL_MQ,
+    F_CTRL_VQ,
     F_EVENT_IDX,
     F_GUEST_CSUM,
     F_INDIRECT_DESC,
+    F_MQ,
     F_MRG_RXBUF,
     F_VERSION_1,
+    VQ_PAIRS_SET,
+    Buffer,
     Heap,
     PciTransport,
     Received,
@@ -28,20 +34,21 @@ from nacelle_tb.virtio import (
     scattered,
 )
 
-PAIRS = 2
+PAIRS = int(os.environ.get("NACELLE_PAIRS", "2"))  # with one pair there is no control queue
 MAX_FRAME = 9018
 SIZE = 1 << 22
 MAC = 0x0200_0000_0102
 MTU = 9000
-FEATURES = 1 << F_VERSION_1 | 1 << F_MRG_RXBUF | 1 << F_INDIRECT_DESC | 1 << F_GUEST_CSUM
+MULTI = (1 << F_MQ | 1 << F_CTRL_VQ) * (PAIRS > 1)
+FEATURES = 1 << F_VERSION_1 | 1 << F_MRG_RXBUF | 1 << F_INDIRECT_DESC | 1 << F_GUEST_CSUM | MULTI
 
 
 def features(*bits: int, without: int = 0) -> int:
     return (FEATURES | sum(1 << bit for bit in bits)) & ~without
 
 
-def params(width: int) -> dict[str, int]:
-    return {"DATA_W": width, "PAIRS": PAIRS, "MAX_FRAME": MAX_FRAME}
+def params(width: int, pairs: int = 2) -> dict[str, int]:
+    return {"DATA_W": width, "PAIRS": pairs, "MAX_FRAME": MAX_FRAME}
 
 
 class InfoNetwork(Network):
@@ -68,7 +75,7 @@ class InfoNetwork(Network):
 
 
 class NetBench:
-    """Everything around the device. Queues: receive 0 and 2, transmit 1 and 3."""
+    """Everything around the device. Queues of two pairs: receive 0 and 2, transmit 1 and 3, control 4."""
 
     def __init__(
         self, dut: Any, latency: int | tuple[int, int] = (1, 60), stall: float = 0.0, size: int = 64, wanted: int = FEATURES,
@@ -102,13 +109,19 @@ class NetBench:
         assert await self.pci.negotiate(self.wanted)
         await self.set_queues_up()
         await self.pci.driver_ok()
+        if self.wanted >> F_MQ & 1:
+            assert await self.use_pairs(PAIRS) == 0
 
     async def set_queues_up(self) -> None:
         """New rings for every queue."""
         event_idx = bool(self.wanted >> F_EVENT_IDX & 1)
-        self.queues = [Virtqueue(self.memory, self.rings, self.size, event_idx, self.scatter) for _ in range(2 * PAIRS)]
+        pairs = PAIRS if self.wanted >> F_MQ & 1 else 1
+        count = 2 * pairs + (self.wanted >> F_CTRL_VQ & 1)
+        self.queues = [Virtqueue(self.memory, self.rings, self.size, event_idx, self.scatter) for _ in range(count)]
         for number, queue in enumerate(self.queues):
             await self.pci.enable(number, queue, number)
+        if count % 2:
+            self.queues[-1].want_interrupt(False)
 
     def publish(self, number: int) -> None:
         """Makes visible, and notifies if the device wants it."""
@@ -144,6 +157,23 @@ class NetBench:
                 return taken
             await wait_cycles(self.dut, 10)
         raise AssertionError(f"queue {number}: {len(taken)} of {count} came back")
+
+    async def command(self, command: bytes, cuts: int = 0, direct: int | None = None, answer: bool = True) -> int | None:
+        """A command on the control queue, the last one: its ack, or None if it has no byte for that."""
+        number = len(self.queues) - 1
+        at = sorted(random.sample(range(1, len(command)), min(cuts, len(command) - 1))) if command else []
+        ack = self.heap.take(1)
+        self.memory.write(ack, b"\xee")
+        buffers = scattered(self.memory, self.heap, command, at) + [Buffer(ack, 1, writable=True)] * answer
+        self.queues[number].add(buffers, direct=direct)
+        self.publish(number)
+        ((_, length, _),) = await self.reap(number)
+        assert length == int(answer)
+        return self.memory.read(ack, 1)[0] if answer else None
+
+    async def use_pairs(self, pairs: int) -> int | None:
+        """VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET."""
+        return await self.command(bytes([CTRL_MQ, VQ_PAIRS_SET]) + pairs.to_bytes(2, "little"), cuts=1)
 
     async def counter(self, name: str, pair: int = 0) -> int:
         """A counter of a pair of queues."""

@@ -12,7 +12,7 @@ from nacelle_tb.bench import run
 from nacelle_tb.planes import network_card
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
-from nacelle_tb.virtio import DATA_VALID, F_CSUM, F_EVENT_IDX, F_MRG_RXBUF, F_MTU, NEEDS_CSUM, Buffer, header
+from nacelle_tb.virtio import CTRL_MQ, DATA_VALID, F_CSUM, F_EVENT_IDX, F_MQ, F_MRG_RXBUF, F_MTU, NEEDS_CSUM, Buffer, header
 from nacelle_tb.widths import WIDTHS, at_width
 from net_bench import FEATURES, MAX_FRAME, NetBench, features, params
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP
@@ -367,6 +367,93 @@ async def nothing_stops_the_network(dut) -> None:
         await bench.received()
 
 
+# ---- commands ----
+
+
+@cocotb.test()
+@cocotb.parametrize(direct=[None, 0])
+async def commands_are_answered(dut, direct) -> None:
+    """However they are cut; what the device does not know, or cannot do, with an error."""
+    bench = NetBench(dut)
+    await bench.begin()
+    for command, ack in (
+        (bytes([CTRL_MQ, 0, 1, 0]), 0),
+        (bytes([CTRL_MQ, 0, 2, 0]), 0),
+        (bytes([CTRL_MQ, 0, 0, 0]), 1),
+        (bytes([CTRL_MQ, 0, 3, 0]), 1),
+        (bytes([CTRL_MQ, 0, 1, 1]), 1),
+        (bytes([CTRL_MQ, 1, 1, 0]), 1),
+        (bytes([0, 0, 1]), 1),
+        (bytes([0, 0, 1, 0]), 1),
+        (bytes([CTRL_MQ]), 1),
+        (b"", 1),
+        (bytes([CTRL_MQ, 0, 1, 0, 0]), 1),
+        (bytes([CTRL_MQ, 0, 1, 0]) + bytes(MAX_FRAME), 1),
+        (bytes([CTRL_MQ, 0, 1, 0]) + bytes(65536), 1),
+    ):
+        assert await bench.command(command, cuts=random.randint(0, 3), direct=direct) == ack, command[:5]
+        frame = random.randbytes(100)
+        bench.transmit(frame)
+        bench.publish(1)
+        assert await bench.tx.recv() == frame
+    assert await bench.command(bytes([CTRL_MQ, 0, 1, 0]), answer=False) is None
+    assert await bench.use_pairs(2) == 0
+    assert await bench.counter("TX") == 13 and not bench.tx.packets
+
+
+@cocotb.test()
+async def pairs_that_are_not_used_receive_nothing(dut) -> None:
+    bench = NetBench(dut)
+    await bench.begin()
+    for number in (0, 2):
+        for _ in range(8):
+            bench.post(number, [300])
+        bench.publish(number)
+    await wait_cycles(dut, 800)
+    for pairs, number in ((2, 2), (1, 0), (2, 2)):
+        assert await bench.use_pairs(pairs) == 0
+        frame = random.randbytes(100)
+        bench.rx.give(frame, 2)
+        assert (await bench.received(number)).frame == frame
+    assert await bench.use_pairs(3) == 1  # leaves it as it is
+    bench.rx.give(frame, 2)
+    assert (await bench.received(2)).frame == frame
+
+
+@cocotb.test()
+async def without_more_pairs_the_control_queue_is_the_third(dut) -> None:
+    bench = NetBench(dut, wanted=features(without=1 << F_MQ))
+    await bench.begin()
+    assert await bench.command(bytes([CTRL_MQ, 0, 1, 0])) == 0
+    frame = random.randbytes(100)
+    bench.post(0, [300])
+    bench.publish(0)
+    bench.transmit(frame)
+    bench.publish(1)
+    assert await bench.tx.recv() == frame
+    await wait_cycles(dut, 800)
+    bench.rx.give(frame, 2)
+    assert (await bench.received(0)).frame == frame
+
+
+@cocotb.test()
+@cocotb.parametrize(bad=["length", "command", "answer"])
+async def a_control_queue_that_stops_stops_alone(dut, bad: str) -> None:
+    """A buffer without a byte, a command in no memory, an answer to no memory."""
+    bench = NetBench(dut, latency=(1, 20))
+    await bench.begin()
+    command, ack = Buffer(0x60000, 0 if bad == "length" else 4), Buffer(0x60000, 1, True)
+    if bad != "length":
+        bench.memory.write(0x60000, bytes([CTRL_MQ, 0, 2, 0]))
+    nowhere = 1 << 40
+    bench.queues[4].add([Buffer(nowhere, 4), ack] if bad == "command" else [command, Buffer(nowhere, 1, True)])
+    bench.publish(4)
+    await wait_cycles(dut, 600)
+    assert await bench.fault(4) == constant(f"virtio_pkg::VIRTQ_{'ZERO_LENGTH' if bad == 'length' else 'MEMORY'}")
+    assert await bench.counter("STOPPED") == 1 and not bench.queues[4].pending
+    await others_go_on(bench, 4)
+
+
 # ---- bad input ----
 
 
@@ -540,7 +627,17 @@ async def cycles_a_frame(dut, length: int, latency: int) -> None:
         assert max(rates) <= 2.2 * beats + 12
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_virtio_net(width: int) -> None:
-    chosen = at_width(width, "as_they_are.*stall=0.3|no_gap.*0|longest|checksums|used_lengths|headers_say", everything_at=512)
-    run("virtio_net", __file__, params=params(width), ports=network_card(width), random_state=True, env=chosen)
+# With one pair of queues there is no control queue.
+PAIRS = [*((width, 2) for width in WIDTHS), (64, 1)]
+
+
+@pytest.mark.parametrize("width, pairs", PAIRS)
+def test_virtio_net(width: int, pairs: int) -> None:
+    env = {"NACELLE_PAIRS": str(pairs)}
+    if pairs == 1:
+        env["COCOTB_TEST_FILTER"] = "come_back_without|no_gap.*0|headers_say|used_lengths|checksums_are|mtu|beside"
+    else:
+        env |= at_width(
+            width, "as_they_are.*stall=0.3|no_gap.*0|longest|checksums|used_lengths|headers_say|answered", everything_at=512
+        )
+    run("virtio_net", __file__, params=params(width, pairs), ports=network_card(width), random_state=True, env=env)

@@ -13,6 +13,7 @@ from nacelle_tb.virtio import (
     COMMON,
     DRIVER,
     DRIVER_OK,
+    F_CTRL_VQ,
     F_EVENT_IDX,
     F_INDIRECT_DESC,
     F_MAC,
@@ -45,12 +46,12 @@ async def after_power_on_all_is_as_after_a_reset(dut) -> None:
 async def fresh(bench: NetBench) -> None:
     pci = bench.pci
     assert await pci.get("device_status") == 0
-    assert await pci.get("num_queues") == 2 * PAIRS
+    assert await pci.get("num_queues") == 2 * PAIRS + 1
     assert await pci.get("config_msix_vector") == NO_VECTOR
     for select in range(2):
         await pci.set("driver_feature_select", select)
         assert await pci.get("driver_feature") == 0
-    for number in range(2 * PAIRS):
+    for number in range(3):  # without VIRTIO_NET_F_MQ: one pair, and the control queue
         await pci.set("queue_select", number)
         assert await pci.get("queue_size") == 256
         assert await pci.get("queue_notify_off") == number
@@ -72,6 +73,7 @@ async def features_are_offered_and_must_fit(dut) -> None:
         (FEATURES, True),
         (1 << F_VERSION_1, True),
         (FEATURES & ~(1 << F_VERSION_1), False),
+        (FEATURES & ~(1 << F_CTRL_VQ), False),  # VIRTIO_NET_F_MQ needs it
         (FEATURES | 1 << 63, False),
         (FEATURES | (~offered & -~offered), False),  # one that is not offered
         (0, False),

@@ -35,9 +35,10 @@ module virtq_bench
   axis_if #(.DATA_W(DATA_W)) data ();
   stream_if #(.T(virtq_segment_t)) given[2] ();
   virtq_settle_t settle[2];
-  virtq_fail_t   client_fail[2];
+  virtq_fail_t   client_fail[3];
   logic          engine_idle, writer_idle;
 
+  assign client_fail[2] = '0;
   for (genvar i = 0; i < 2; i++) begin : g_client
     assign segment[i].valid = given[i].valid;
     assign segment[i].data  = given[i].data;
