@@ -17,7 +17,8 @@ module virtio_net_csum
     input  logic                sum_last,
     input  logic [DATA_W-1:0]   sum_data,
     input  logic [DATA_W/8-1:0] sum_keep,
-    input  virtio_net_hdr_t     sum_header,
+    input  virtio_net_hdr_t     sum_header,     // of the frame, from its first beat on,
+    input  virtio_net_hdr_t     sum_header_now, // and from the cycle before
     input  logic                sum_kept,       // with the last one: it will come out
     input  logic                sum_over,       // pulse: the frame ends, or is given up
     axis_if.sink                in,             // the store
@@ -44,8 +45,10 @@ module virtio_net_csum
   // ---- the sum ----
   beat_t sum_beat_q;
   logic [BYTES-1:0] from_on;
-  wire beat_t from_beat = sum_header.csum_start[15:LANE_W];
-  assign from_on = sum_beat_q < from_beat ? '0 : sum_beat_q > from_beat ? '1 : BYTES'('1) << sum_header.csum_start[LANE_W-1:0];
+  logic             before_q, behind_q;           // csum_start is not in this beat, but after or before it
+  wire beat_t from_beat = sum_header_now.csum_start[15:LANE_W];
+  wire beat_t sum_beat = sum_over ? '0 : sum_valid ? sum_beat_q + 1'b1 : sum_beat_q;
+  assign from_on = before_q ? '0 : behind_q ? '1 : BYTES'('1) << sum_header.csum_start[LANE_W-1:0];
 
   logic                  summed;
   logic [31:0]           sum;
@@ -60,9 +63,9 @@ module virtio_net_csum
     place_q[0] <= '{asks: sum_header.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM], odd: sum_header.csum_start[0],
                     at: sum_header.csum_start + sum_header.csum_offset};
     for (int unsigned i = 1; i < SUM_CYCLES; i++) place_q[i] <= place_q[i-1];
-    if (rst) sum_beat_q <= '0;
-    else if (sum_over) sum_beat_q <= '0;
-    else if (sum_valid) sum_beat_q <= sum_beat_q + 1'b1;
+    sum_beat_q <= rst ? '0 : sum_beat;
+    before_q   <= sum_beat < from_beat;
+    behind_q   <= sum_beat > from_beat;
   end
 
   // The carries are added twice: the first may carry once more.

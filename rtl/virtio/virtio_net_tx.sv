@@ -82,6 +82,7 @@ module virtio_net_tx
   logic [32:0] sum;
   logic        long_;
   stream_if #(.T(virtq_segment_t)) part[3] ();
+  stream_if #(.T(dma_cmd_t)) cmd_in ();
   stream_if #(.T(dma_cmd_t)) cmd ();
   stream_if #(.T(gather_note_t)) note_in ();
   stream_if #(.T(gather_note_t)) note ();
@@ -99,10 +100,10 @@ module virtio_net_tx
   wire skip = long_ || segment.data.error || answer;
   wire [LANE_W-1:0] first_lane = segment.data.addr[LANE_W-1:0];
   wire [LANE_W-1:0] last_lane = first_lane + segment.data.len[LANE_W-1:0] - 1'b1;
-  assign cmd.valid        = part[0].valid;
-  assign cmd.data         = '{target: '0, key: '0, addr: {part[0].data.addr[ADDR_W-1:LANE_W], LANE_W'(0)},
+  assign cmd_in.valid     = part[0].valid;
+  assign cmd_in.data      = '{target: '0, key: '0, addr: {part[0].data.addr[ADDR_W-1:LANE_W], LANE_W'(0)},
                               length: skip ? '0 : part[0].data.len + 32'(first_lane)};
-  assign part[0].ready    = cmd.ready;
+  assign part[0].ready    = cmd_in.ready;
   assign note_in.valid    = part[1].valid;
   assign note_in.data     = '{ends: part[1].data.last, none: skip, first: 6'(first_lane), last: 6'(last_lane)};
   assign part[1].ready    = note_in.ready;
@@ -119,6 +120,7 @@ module virtio_net_tx
     else if (segment.valid && segment.ready) sum_q <= segment.data.last ? '0 : long_ ? 17'(LIMIT + 1) : 17'(sum);
   end
 
+  stream_skid #(.T(dma_cmd_t)) skid (.clk, .rst, .in(cmd_in), .out(cmd));
   stream_fifo #(.T(gather_note_t), .DEPTH(64)) notes (.clk, .rst, .in(note_in), .out(note), .empty());
   stream_fifo #(.T(chain_t), .DEPTH(64)) chains (.clk, .rst, .in(chain_in), .out(chain), .empty());
 
@@ -134,7 +136,7 @@ module virtio_net_tx
 
   logic [HEAD_BEATS-1:0][DATA_W-1:0] head_q, head;
   logic [1:0] index_q;                         // of the beat, HEAD_BEATS for all of the frame
-  wire in_head = 32'(index_q) < HEAD_BEATS;
+  logic       in_head;                         // it is less than that
   always_comb begin
     head = head_q;
     for (int unsigned i = 0; i < HEAD_BEATS; i++) if (32'(index_q) == i) head[i] = beat.data.data;
@@ -194,8 +196,13 @@ module virtio_net_tx
 
   always_ff @(posedge clk) begin
     if (move && in_head) head_q <= head;
-    if (rst) index_q <= '0;
-    else if (move) index_q <= over ? '0 : in_head ? index_q + 1'b1 : index_q;
+    if (rst) begin
+      index_q <= '0;
+      in_head <= 1'b1;
+    end else if (move) begin
+      index_q <= over ? '0 : in_head ? index_q + 1'b1 : index_q;
+      in_head <= over || (in_head && 32'(index_q) + 1 < HEAD_BEATS);
+    end
 
     events        <= '0;
     events.vq     <= chain.data.vq;
@@ -216,7 +223,7 @@ module virtio_net_tx
   logic no_sum;
   virtio_net_csum #(.DATA_W(DATA_W), .FRAMES(RECORDS)) checksums (
       .clk, .rst, .sum_valid(stored.tvalid), .sum_last(over), .sum_data(beat.data.data), .sum_keep(beat.data.keep),
-      .sum_header(header), .sum_kept(good), .sum_over(finish), .in(frame), .out(summed), .idle(no_sum)
+      .sum_header(header), .sum_header_now(header_now), .sum_kept(good), .sum_over(finish), .in(frame), .out(summed), .idle(no_sum)
   );
   logic in_frame_q;
   wire  discard = halt && !in_frame_q;
@@ -233,7 +240,7 @@ module virtio_net_tx
     else if (tx.tvalid) in_frame_q <= !(tx.tready && tx.tlast);   // from the cycle on in which its first beat is offered
   end
 
-  assign idle = dma_idle && !segment.valid && !note.valid && !chain.valid && !beat.valid && store_empty && no_record && no_sum && none_back;
+  assign idle = dma_idle && !cmd.valid && !segment.valid && !note.valid && !chain.valid && !beat.valid && store_empty && no_record && no_sum && none_back;
 
   always_ff @(posedge clk) if (!rst && stored.tvalid) assert (stored.tready) else $error("a beat found the store full");
 

@@ -81,12 +81,22 @@ module virtq_chains
     else if (clearing) clear_q <= clear_q + 1'b1;
   end
 
+  // A chain is marked a cycle after it is stored.
+  logic   completes_q;
+  queue_t marked_vq_q;
+  slot_t  marked_q;
+  always_ff @(posedge clk) begin
+    completes_q <= completes && !rst;
+    marked_vq_q <= reply.tag.vq;
+    marked_q    <= reply.tag.slot;
+  end
+
   for (genvar i = 0; i < QUEUES; i++) begin : g_queue
     if ((i % 2 == 1) == CLIENT) begin : g_own
       (* ram_style = "distributed" *) logic laps[CONTEXTS];
-      wire mine = completes && reply.tag.vq == queue_t'(i);
+      wire mine = completes_q && marked_vq_q == queue_t'(i);
       always_ff @(posedge clk) begin
-        if (clearing || mine) laps[clearing ? clear_q[SLOT_W-2:0] : reply.tag.slot[SLOT_W-2:0]] <= clearing || reply.tag.slot[SLOT_W-1];
+        if (clearing || mine) laps[clearing ? clear_q[SLOT_W-2:0] : marked_q[SLOT_W-2:0]] <= clearing || marked_q[SLOT_W-1];
       end
       wire some = take_q[i] != reserved[i];
       assign ready[i]    = some && laps[take_q[i][SLOT_W-2:0]] == take_q[i][SLOT_W-1] && !clearing;
@@ -233,7 +243,7 @@ module virtq_chains
     else if (!segment.valid || segment.ready || (step && !leads)) segment.valid <= step && !leads;
   end
 
-  assign idle = state_q == W_IDLE && !segment.valid && !clearing;
+  assign idle = state_q == W_IDLE && !segment.valid && !completes_q && !clearing;
 
   always_ff @(posedge clk) if (!rst && load) begin
     assert (pull.data[0] == CLIENT && ready[index_t'(pull.data)]) else $error("pulled from a queue that is not ready");

@@ -4,7 +4,7 @@
 // head on, and if the head is an indirect descriptor up to BLOCK of its table instead. The chains of a queue come in the order of
 // its slots, or with an indirect table between others later.
 //
-// One entry a cycle. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
+// One entry a cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
 // at a latency of 155.
 module virtq_prefetch
   import memory_pkg::*;
@@ -66,17 +66,17 @@ module virtq_prefetch
   entries_read_t now_q;
   table_t        table_q;
   logic [$clog2(UNDER_WAY+1)-1:0] under_way_q;
-  logic          asks, ends, done, led;
+  logic          asks, ends, done, led, room_q;   // room_q: sees what is done a cycle late
   wire [15:0] head = now_q.heads[0];
   wire        outside = head >= table_q.size;
 
-  assign asks          = busy_q && read[0].ready && 32'(under_way_q) != UNDER_WAY;
+  assign asks          = busy_q && read[0].ready && room_q;
   assign ends          = asks && now_q.count == entries_t'(1);
-  assign entries.ready = !busy_q || ends;
+  assign entries.ready = !busy_q;
   assign unpacked      = entries.valid && entries.ready;
 
   // A head that is outside of the table leads to a read, too, of its first descriptor: so that its slot follows the others.
-  assign read[0].valid = busy_q && 32'(under_way_q) != UNDER_WAY;
+  assign read[0].valid = busy_q && room_q;
   always_comb begin
     read[0].data           = '0;
     read[0].data.tag.kind  = READ_DIRECT;
@@ -98,7 +98,7 @@ module virtq_prefetch
       now_q.count <= now_q.count - 1'b1;
     end
     if (rst) busy_q <= 1'b0;
-    else if (entries.ready) busy_q <= entries.valid;
+    else busy_q <= entries.ready ? entries.valid : !ends;
   end
 
   // ---- the first descriptors ----
@@ -136,6 +136,7 @@ module virtq_prefetch
   assign done = direct && !leads;
   assign led  = indirect_table.valid && indirect_table.ready;
   always_ff @(posedge clk) begin
+    room_q <= 32'(under_way_q) + 32'(asks) < UNDER_WAY;
     if (rst) under_way_q <= '0;
     else under_way_q <= under_way_q + ($bits(under_way_q))'(asks) - ($bits(under_way_q))'(done) - ($bits(under_way_q))'(led);
   end

@@ -5,7 +5,7 @@
 // whoever reads the index finds the elements, and a driver that enables notifications and then finds no new index gets one (2.7.7,
 // 2.7.10).
 //
-// One element a cycle of each client into its batch, one batch a cycle to memory. While 24 batches of a client are under way its
+// One element a cycle of each client into its batch, one write every other cycle to memory. While 24 batches of a client are under way its
 // next one grows. Elements of one frame become visible by one index. The writes are commands and single beats for axi_dma_write,
 // whose `done` comes in their order.
 module virtq_used
@@ -106,7 +106,7 @@ module virtq_used
   stream_if #(.T(ring_write_tag_t)) tag ();
   ring_t arm_ring;
   assign arm_ring = ring_t'(rings[arm.data.vq]);
-  wire write_free = !write.valid || write.ready;
+  wire write_free = !write.valid;
 
   assign index_taken = write_free && index_valid_q;
   assign arm.ready   = write_free && !index_valid_q;
@@ -136,7 +136,7 @@ module virtq_used
       write.valid   <= 1'b0;
       index_valid_q <= 1'b0;
     end else begin
-      if (write_free) write.valid <= index_valid_q || arm.valid || |batch_ready;
+      write.valid <= write_free ? index_valid_q || arm.valid || |batch_ready : !write.ready;
       index_valid_q <= index_picks || (index_valid_q && !index_taken);
     end
   end
