@@ -62,7 +62,7 @@ def on_board(name: str) -> tuple[str, int, Top]:
 def alone(name: str, data_w: int) -> tuple[str, int, Top]:
     """A plane that is not in the shell."""
     source, module = ALONE[name]
-    file = ROOT / "build" / "lint" / str(data_w) / f"tb_{module}.sv"
+    file = ROOT / "build" / "lint" / f"{name}-{data_w}" / f"tb_{module}.sv"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(source(data_w))
     return STANDARD, data_w, Top(f"tb_{module}", (file,))

@@ -5,7 +5,7 @@
 //
 //            bus ─► virtio_registers ─► setup, enable, notify
 //                                            │
-//   mem ◄─ reads, ring writes ─ virtq_engine ┼─ segments ─► virtio_net_tx ─► tx
+//   mem ◄─ reads, ring writes ─ virtq_engine ┼─ segments ─► virtio_net_tx ─► tx, commands ─► virtio_net_control
 //                                            └─ segments ─► virtio_net_rx ◄─ rx
 //
 // `notify` is a second way to notify a queue, beside the registers: for a transport that does it by messages.
@@ -152,6 +152,8 @@ module virtio_net
     assign control_busy   = 1'b0;
     assign control_idle   = 1'b1;
     assign pairs          = (PAIR_W + 1)'(1);
+    logic unused_ok;
+    assign unused_ok = &{1'b0, command};
   end
 
   logic [QUEUES-1:0] tx_ready;

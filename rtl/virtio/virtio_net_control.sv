@@ -2,7 +2,8 @@
 
 // The control queue of a network device (virtio 1.2, 5.1.6.5): does a command, writes its ack, and when memory has that gives its chain back.
 // It knows VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET (5.1.6.5.6.1) and answers any other with VIRTIO_NET_ERR; a chain without a byte for the answer is
-// given back as it is. virtio_net_tx reads the commands, one at a time: none is pulled while `busy`. From `command` to `used` a latency of memory and 8 cycles.
+// given back as it is. virtio_net_tx reads the commands, one at a time: none is pulled while `busy`. From `command` to `used` a latency
+// of memory and 8 cycles.
 module virtio_net_control
   import memory_pkg::*;
   import virtio_pkg::*;

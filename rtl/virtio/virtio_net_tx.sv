@@ -8,6 +8,7 @@
 // with a header that asks for what was not negotiated is given back, dropped and counted. A chain that cannot be read stops its
 // queue. Latency with memory of L cycles: segment to first beat L + 20 at least. One beat a cycle. When `tx` stops, the store
 // fills, and then no further chain is read. While `halt` is high frames that have not begun are discarded.
+// What is read of CONTROL is no frame but a command: virtio_net_control gives its chain back.
 module virtio_net_tx
   import memory_pkg::*;
   import virtio_pkg::*;

@@ -20,8 +20,7 @@ module virtq_batch
     output logic [6:0]      bytes,
     output logic [DATA_W-1:0] data
 );
-  localparam int unsigned ELEM_BYTES = $bits(virtq_used_elem_t) / 8;
-  localparam int unsigned ELEMS = DATA_W < 256 ? DATA_W / 64 : 4;
+  localparam int unsigned ELEMS = DATA_W < 256 ? DATA_W / $bits(virtq_used_elem_t) : 4;
   localparam int unsigned COUNT_W = $clog2(ELEMS + 1);
   typedef logic [COUNT_W-1:0] count_t;
   typedef logic [$clog2(QUEUES)-1:0] index_t;

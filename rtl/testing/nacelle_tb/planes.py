@@ -75,10 +75,20 @@ def network_card(data_w: int) -> dict[str, Port]:
     }
 
 
-def virtio(data_w: int) -> str:
-    """`tb_virtio_net`, with one pair of queues."""
-    return wrapper("virtio_net", {"DATA_W": data_w, "PAIRS": 1}, network_card(data_w))
+def virtio(data_w: int, pairs: int = 1) -> str:
+    """`tb_virtio_net`."""
+    return wrapper("virtio_net", {"DATA_W": data_w, "PAIRS": pairs}, network_card(data_w))
+
+
+def virtio_pairs(data_w: int) -> str:
+    """As many pairs of queues as there can be."""
+    return virtio(data_w, 4)
 
 
 # By name: source, and the instance that is measured.
-ALONE = {"pcie": (pcie, "pcie_plane"), "copy": (copy, "copy_engine"), "virtio": (virtio, "virtio_net")}
+ALONE = {
+    "pcie": (pcie, "pcie_plane"),
+    "copy": (copy, "copy_engine"),
+    "virtio": (virtio, "virtio_net"),
+    "virtio-pairs": (virtio_pairs, "virtio_net"),
+}
