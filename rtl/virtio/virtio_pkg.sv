@@ -167,6 +167,16 @@ package virtio_pkg;
     ring_tag_t  tag;
   } ring_read_t;
 
+  // Of the length of a descriptor, found out before it is looked at.
+  typedef struct packed {
+    logic none;              // it is 0
+    logic no_table;          // no whole number of descriptors, none, or more than 65,535
+  } desc_length_t;
+
+  function automatic desc_length_t desc_length(logic [31:0] len);
+    return '{none: len == '0, no_table: len[3:0] != '0 || len[31:4] == '0 || len[31:20] != '0};
+  endfunction
+
   // The answer, without its data.
   typedef struct packed {
     logic      valid;
@@ -229,10 +239,10 @@ package virtio_pkg;
   } virtq_settle_t;
 
   // What is wrong with an indirect descriptor, apart from where it stands.
-  function automatic virtq_error_e indirect_error(virtq_desc_t desc, logic negotiated);
+  function automatic virtq_error_e indirect_error(virtq_desc_t desc, desc_length_t length, logic negotiated);
     if (!negotiated) return VIRTQ_INDIRECT_UNASKED;
     if (desc.flags.next) return VIRTQ_INDIRECT_NEXT;
-    if (desc.len[3:0] != '0 || desc.len[31:4] == '0 || desc.len[31:20] != '0) return VIRTQ_INDIRECT_LENGTH;
+    if (length.no_table) return VIRTQ_INDIRECT_LENGTH;
     return VIRTQ_OK;
   endfunction
 

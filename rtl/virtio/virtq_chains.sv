@@ -22,6 +22,7 @@ module virtq_chains
     input  logic                    indirect,   // VIRTIO_F_INDIRECT_DESC is negotiated
     input  ring_reply_t             reply,
     input  virtq_desc_t [BLOCK-1:0] reply_data,
+    input  desc_length_t [BLOCK-1:0] reply_lengths,
     input  logic                    start_write,
     input  chain_start_t            start,
     input  logic                    block_write,
@@ -48,6 +49,11 @@ module virtq_chains
     logic [15:0] size;
   } table_t;
 
+  typedef struct packed {
+    desc_length_t [BLOCK-1:0] lengths;
+    virtq_desc_t [BLOCK-1:0]  descs;
+  } block_t;
+
   function automatic at_t place(queue_t queue, slot_t slot);
     return at_t'({queue[INDEX_W:1], slot[SLOT_W-2:0]});
   endfunction
@@ -58,7 +64,7 @@ module virtq_chains
   at_t                     walk_at;
   logic                    load;
   chain_start_t            stored_start;
-  virtq_desc_t [BLOCK-1:0] stored_block;
+  block_t                  stored_block;
   wire at_t reply_at = place(reply.tag.vq, reply.tag.slot);
   wire own_reply = reply.tag.vq[0] == CLIENT;
   wire completes = block_write && own_reply;
@@ -67,8 +73,8 @@ module virtq_chains
       .clk, .write(start_write && own_reply), .write_at(reply_at), .write_data(start),
       .read(load), .read_at(walk_at), .read_data(stored_start)
   );
-  ram_1w1r #(.T(virtq_desc_t [BLOCK-1:0]), .WORDS(WORDS)) blocks (
-      .clk, .write(completes), .write_at(reply_at), .write_data(reply_data),
+  ram_1w1r #(.T(block_t), .WORDS(WORDS)) blocks (
+      .clk, .write(completes), .write_at(reply_at), .write_data('{lengths: reply_lengths, descs: reply_data}),
       .read(load), .read_at(walk_at), .read_data(stored_block)
   );
 
@@ -137,6 +143,7 @@ module virtq_chains
   queue_t                  queue_q;
   table_t                  main_q;           // the queue's table
   virtq_desc_t [BLOCK-1:0] block_q;          // from the descriptor at hand on
+  desc_length_t [BLOCK-1:0] lengths_q;
   logic [$clog2(BLOCK):0]  left_q;           // of them, defined
   logic [15:0]             head_q, at_q;     // at_q: in its table
   logic                    inside_q;         // that is an indirect one
@@ -159,8 +166,8 @@ module virtq_chains
     error = error_q;
     if (error == VIRTQ_OK) begin
       if (walked_q >= main_q.size) error = VIRTQ_CHAIN_LENGTH;
-      else if (desc.flags.indirect) error = inside_q ? VIRTQ_INDIRECT_NESTED : indirect_error(desc, indirect);
-      else if (desc.len == '0) error = VIRTQ_ZERO_LENGTH;
+      else if (desc.flags.indirect) error = inside_q ? VIRTQ_INDIRECT_NESTED : indirect_error(desc, lengths_q[0], indirect);
+      else if (lengths_q[0].none) error = VIRTQ_ZERO_LENGTH;
       else if (desc.flags.write != WRITABLE && 32'(queue_q) != MIXED) error = VIRTQ_DIRECTION;
       else if (desc.flags.next && desc.next >= count_q) error = VIRTQ_NEXT_RANGE;
     end
@@ -190,7 +197,8 @@ module virtq_chains
       end
       W_LOAD: begin
         head_q   <= stored_start.head;
-        block_q  <= stored_block;
+        block_q   <= stored_block.descs;
+        lengths_q <= stored_block.lengths;
         inside_q <= stored_start.indirect;
         base_q   <= stored_start.indirect ? stored_start.addr : main_q.desc;
         at_q     <= stored_start.indirect ? '0 : stored_start.head;
@@ -201,7 +209,8 @@ module virtq_chains
         state_q  <= W_WALK;
       end
       W_WALK: if (step) begin
-        block_q  <= block_q >> $bits(virtq_desc_t);
+        block_q   <= block_q >> $bits(virtq_desc_t);
+        lengths_q <= lengths_q >> $bits(desc_length_t);
         left_q   <= left_q - 1'b1;
         at_q     <= desc.next;
         walked_q <= walked_q + 1'b1;
@@ -222,7 +231,8 @@ module virtq_chains
       end
       W_READ: if (read.ready) state_q <= W_WAIT;
       default: if (reply.valid && reply.tag.kind == READ_WALK && own_reply) begin
-        block_q <= reply_data;
+        block_q   <= reply_data;
+        lengths_q <= reply_lengths;
         left_q  <= ($bits(left_q))'(BLOCK);
         error_q <= reply.error ? VIRTQ_MEMORY : VIRTQ_OK;
         state_q <= W_WALK;

@@ -44,17 +44,20 @@ module virtq_engine
     output logic [QUEUES-1:0] broken,
     output logic              idle
 );
-  localparam int unsigned READERS = 6;
 
   typedef logic [$clog2(QUEUES)-1:0] index_t;
   logic [QUEUES-1:0] live, known;
   assign live = enable & ~broken & {QUEUES{!halt}};
 
-  stream_if #(.T(ring_read_t)) read[READERS] ();
+  // Descriptors are most of what is read: the others take turns before.
+  localparam int unsigned SELDOM = 4;
+  stream_if #(.T(ring_read_t)) read[3] ();
+  stream_if #(.T(ring_read_t)) seldom[SELDOM] ();
   stream_if #(.T(ring_read_t)) prefetch_read[2] ();
   stream_if #(.T(virtq_arm_t)) arm ();
   ring_reply_t             reply;
   virtq_desc_t [BLOCK-1:0] reply_data;
+  desc_length_t [BLOCK-1:0] reply_lengths;
   logic                    armed, unpacked, start_write, block_write;
   chain_start_t            start;
   slot_t [QUEUES-1:0]      reserved;
@@ -65,29 +68,30 @@ module virtq_engine
   logic                    reader_idle, avail_idle, prefetch_idle, used_idle;
   logic [1:0]              chains_idle;
 
-  virtq_reader #(.DATA_W(DATA_W), .ID_W(ID_W), .N(READERS)) reader (
-      .clk, .rst, .request(read), .mem, .reply, .reply_data, .idle(reader_idle)
+  virtq_reader #(.DATA_W(DATA_W), .ID_W(ID_W), .N(3)) reader (
+      .clk, .rst, .request(read), .mem, .reply, .reply_data, .reply_lengths, .idle(reader_idle)
   );
+  stream_arbiter #(.T(ring_read_t), .N(SELDOM)) turns (.clk, .rst, .in(seldom), .last('1), .out(read[2]));
 
   localparam int unsigned FAILS = 7;
   virtq_fail_t fails[FAILS];
   virtq_avail #(.QUEUES(QUEUES)) avail (
-      .clk, .rst, .setup, .event_idx, .live, .notify, .read(read[0]), .reply, .reply_index(reply_data[0].addr[15:0]), .arm, .armed,
+      .clk, .rst, .setup, .event_idx, .live, .notify, .read(seldom[0]), .reply, .reply_index(reply_data[0].addr[15:0]), .arm, .armed,
       .freed, .unpacked, .reserved, .more(known), .fail(fails[0]), .idle(avail_idle)
   );
 
   virtq_prefetch prefetch (
-      .clk, .rst, .setup, .indirect, .reply, .reply_data, .read(prefetch_read), .unpacked,
+      .clk, .rst, .setup, .indirect, .reply, .reply_data, .reply_lengths, .read(prefetch_read), .unpacked,
       .start_write, .start, .block_write, .idle(prefetch_idle)
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_client
-    assign read[1+i].valid        = prefetch_read[i].valid;
-    assign read[1+i].data         = prefetch_read[i].data;
-    assign prefetch_read[i].ready = read[1+i].ready;
+    assign read[i].valid          = prefetch_read[i].valid;
+    assign read[i].data           = prefetch_read[i].data;
+    assign prefetch_read[i].ready = read[i].ready;
 
     virtq_chains #(.QUEUES(QUEUES), .CLIENT(i == 1), .WRITABLE(i == 0), .MIXED(MIXED)) chains (
-        .clk, .rst, .setup, .indirect, .reply, .reply_data, .start_write, .start, .block_write, .reserved, .pull(pull[i]), .settle(settle[i]), .segment(segment[i]), .read(read[3+i]),
+        .clk, .rst, .setup, .indirect, .reply, .reply_data, .reply_lengths, .start_write, .start, .block_write, .reserved, .pull(pull[i]), .settle(settle[i]), .segment(segment[i]), .read(seldom[1+i]),
         .ready(client_ready[i]), .fetching(client_fetching[i]), .freed(client_freed[i]), .fail(fails[1+i]), .idle(chains_idle[i])
     );
   end
@@ -99,7 +103,7 @@ module virtq_engine
   assign freed = client_freed[0] | client_freed[1];
 
   virtq_used #(.DATA_W(DATA_W), .QUEUES(QUEUES)) used_ring (
-      .clk, .rst, .setup, .event_idx, .live(enable & ~broken), .used, .arm, .armed, .cmd, .data, .done, .read(read[5]), .reply,
+      .clk, .rst, .setup, .event_idx, .live(enable & ~broken), .used, .arm, .armed, .cmd, .data, .done, .read(seldom[3]), .reply,
       .reply_word(reply_data[0].addr[15:0]), .interrupt, .fail(fails[3]), .idle(used_idle)
   );
 
@@ -116,5 +120,5 @@ module virtq_engine
     else for (int unsigned i = 0; i < FAILS; i++) if (fails[i].valid) broken[index_t'(fails[i].vq)] <= 1'b1;
   end
 
-  assign idle = reader_idle && avail_idle && prefetch_idle && used_idle && &chains_idle;
+  assign idle = reader_idle && !read[2].valid && avail_idle && prefetch_idle && used_idle && &chains_idle;
 endmodule

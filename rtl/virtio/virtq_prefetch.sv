@@ -16,6 +16,7 @@ module virtq_prefetch
     input  logic                    indirect,      // VIRTIO_F_INDIRECT_DESC is negotiated
     input  ring_reply_t             reply,
     input  virtq_desc_t [BLOCK-1:0] reply_data,
+    input  desc_length_t [BLOCK-1:0] reply_lengths,
     stream_if.source                read[2],       // ring_read_t: descriptors of the queue's table, of indirect tables
     output logic                    unpacked,      // pulse: the entries of a read have left their buffer
     output logic                    start_write,   // where a chain begins, or the error in it
@@ -108,7 +109,7 @@ module virtq_prefetch
   virtq_error_e wrong;
   assign direct = reply.valid && reply.tag.kind == READ_DIRECT;
   assign wrong  = reply.tag.bad != VIRTQ_OK ? reply.tag.bad : reply.error ? VIRTQ_MEMORY
-                : reply_data[0].flags.indirect ? indirect_error(reply_data[0], indirect) : VIRTQ_OK;
+                : reply_data[0].flags.indirect ? indirect_error(reply_data[0], reply_lengths[0], indirect) : VIRTQ_OK;
   assign leads  = direct && reply_data[0].flags.indirect && wrong == VIRTQ_OK;
 
   assign found.valid = leads;

@@ -18,6 +18,7 @@ module virtq_reader
     axi_if.master                       mem,          // read channels
     output ring_reply_t                 reply,
     output virtq_desc_t [BLOCK-1:0]     reply_data,   // from byte 0; what was not read is undefined
+    output desc_length_t [BLOCK-1:0]    reply_lengths,
     output logic                        idle
 );
   localparam int unsigned BITS = BLOCK * $bits(virtq_desc_t);
@@ -53,10 +54,19 @@ module virtq_reader
   assign idle        = dma_idle && !granted.valid && !tag.valid && !reply.valid;
 
   // An answer of several beats is collected.
-  logic [PARTS-1:0][DATA_W-1:0] parts_q;
+  logic [PARTS-1:0][DATA_W-1:0] parts_q, parts;
   logic [$clog2(PARTS+1)-1:0]   part_q;
+  virtq_desc_t [BLOCK-1:0] descs;
+  assign descs = BITS'(parts);
+  always_comb begin
+    parts = parts_q;
+    for (int unsigned i = 0; i < PARTS; i++) if (32'(part_q) == i) parts[i] = data.tdata;
+  end
   always_ff @(posedge clk) begin
-    for (int unsigned i = 0; i < PARTS; i++) if (data.tvalid && 32'(part_q) == i) parts_q[i] <= data.tdata;
+    if (data.tvalid) begin
+      parts_q <= parts;
+      for (int unsigned i = 0; i < BLOCK; i++) reply_lengths[i] <= desc_length(descs[i].len);
+    end
     reply.error <= data.tuser;
     reply.tag   <= tag.data;
     if (rst) begin
