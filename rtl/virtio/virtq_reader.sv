@@ -10,7 +10,7 @@ module virtq_reader
     parameter int unsigned DATA_W       = 512,
     parameter int unsigned ID_W         = 4,
     parameter int unsigned N            = 2,
-    parameter int unsigned BUFFER_BEATS = 128
+    parameter int unsigned BUFFER_BEATS = DATA_W < 256 ? 256 : 128
 ) (
     input  logic                        clk,
     input  logic                        rst,
