@@ -66,7 +66,10 @@ module axi_dma_write
   assign cut.ready  = kept.ready && !kept_q[SLOT_W];
 
   assign ahead_in.valid    = cut_fork[1].valid;
-  assign ahead_in.data     = '{burst: cut_fork[1].data, single: cut_fork[1].data.len == '0 || cut_fork[1].data.none};
+  always_comb begin
+    ahead_in.data = '{burst: cut_fork[1].data, single: cut_fork[1].data.len == '0 || cut_fork[1].data.none};
+    if (IN_PLACE) ahead_in.data.burst.wraps = 1'b0;
+  end
   assign cut_fork[1].ready = ahead_in.ready;
   assign mem.awvalid       = cut_fork[0].valid && !cut_fork[0].data.none;
   assign mem.awaddr        = cut_fork[0].data.addr;
@@ -91,7 +94,7 @@ module axi_dma_write
   assign burst    = now.burst;
   assign shift    = lane_t'(burst.shift);
   assign closes   = opens_q ? now.single : last_q;
-  assign flush    = burst.last && burst.wraps && closes && !IN_PLACE;
+  assign flush    = burst.last && burst.wraps && closes;
   assign has_beat = flush || data.tvalid;
 
   assign w_free    = !mem.wvalid || mem.wready;
