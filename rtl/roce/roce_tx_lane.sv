@@ -4,8 +4,8 @@
 // the source's store. Then they pass, and their payload is read from the store at one beat a cycle.
 //
 // The reads of the sources are issued round robin; up to PACKETS packets and STORE_BYTES of each are read ahead, which covers the latency
-// of memory. A packet takes the latency of memory, its beats, and 6 cycles. When `ready_` or `data` stalls, the lane fills up, then
-// `packet` stalls.
+// of memory; PACKETS - 16 of a source that heeds `room`, which at the 170 cycles of a host is one every 4 cycles. A packet takes the latency
+// of memory, its beats, and 6 cycles. When `ready_` or `data` stalls, the lane fills up, then `packet` stalls.
 module roce_tx_lane
   import memory_pkg::*;
   import roce_pkg::*;
@@ -23,7 +23,7 @@ module roce_tx_lane
     stream_if.source        ready_[2],           // the same packets after their payload was read,
     axis_if.source          data[2],             // and that payload
     axi_if.master           mem,                 // read channels
-    output logic [1:0]      room,                // a quantum, 16 packets and 4 KiB, can be accepted in addition to one on its way
+    output logic [1:0]      room,                // a quantum, 16 packets and 4 KiB, can be accepted in addition to a packet on its way
     input  qp_index_t [1:0][1:0] index,          // by source: for these two QPs,
     output logic [1:0][1:0] waits,               // packets are in this lane
     output logic [1:0]      passes,              // pulse: a packet has left,
@@ -128,7 +128,8 @@ module roce_tx_lane
         count_q <= count_d;
         whole_q <= whole_q + count_t'(whole) - count_t'(passes[i]);
         open_q  <= units_d <= units_t'(UNITS - QUANTUM) && count_d < count_t'(PACKETS);
-        room[i] <= units_d <= units_t'(UNITS - 3 * QUANTUM) && count_d <= count_t'(PACKETS - 3 * QUANTUM);
+        // The packet on its way is as large as a quantum; the last one finds `open_q`.
+        room[i] <= units_d <= units_t'(UNITS - 3 * QUANTUM) && count_d < count_t'(PACKETS - QUANTUM);
         if (enters) assert (queue_in.ready && read_in.ready && size_in.ready);
         if (mine[i].tvalid) assert (mine[i].tready);
       end

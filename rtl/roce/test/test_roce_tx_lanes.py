@@ -17,6 +17,8 @@ from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
 
 QPS, LANES = 16, 2
+PACKETS, QUANTUM = 64, 16
+"""Of a lane: what it takes, and what the response unit sends at a visit"""
 SIZE = 1 << 16
 FAR = 1 << 40
 
@@ -142,6 +144,28 @@ async def a_stopped_memory_stops_nobody_else(dut: Any) -> None:
     dut.waits_index.value = 1 << 10 | 1
     await wait_cycles(dut, 1)
     assert int(dut.waits.value) == 0x22 and not int(dut.responses_idle.value)
+    bench.memory[1].stall = 0.0
+    await bench.quiet()
+
+
+@cocotb.test()
+async def room_is_for_a_quantum(dut: Any) -> None:
+    """All but a quantum of the packets that a lane takes are read ahead, and then it takes the quantum without a wait."""
+    bench = Bench(dut, 0.0, {"latency": 5, "stall": 1.0})
+    await bench.start()
+    for source in range(2):
+        far = 0
+        while int(dut.room.value) >> 4 * source + 1 & 1:
+            bench.give(source, 1, FAR + far * 64, 64)
+            far += 1
+            await bench.packet[source].drained()
+            await wait_cycles(dut, 3)
+        assert far == PACKETS - QUANTUM
+        for i in range(QUANTUM):
+            bench.give(source, 1, FAR + (far + i) * 64, 64)
+        bench.give(source, 0, 0, 64)
+    await wait_cycles(dut, QUANTUM + 200)
+    assert [len(passed) for passed in bench.passed] == [1, 1]
     bench.memory[1].stall = 0.0
     await bench.quiet()
 
