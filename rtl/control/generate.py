@@ -60,6 +60,15 @@ EVENT_STRUCTS = [
     ("pcie_pkg::pcie_events_t", "pcie/pcie_pkg.sv", "pcie"),  # the last: a device without a slot has none of these
 ]
 
+# Memory answered with an error, or did not.
+MEMORY_ERRORS = {
+    "memory_uncorrectable",
+    *(
+        f"pcie_requester_{cause}"
+        for cause in ("writes_off", "reads_off", "unsupported", "aborts", "poisoned", "malformed", "timeouts")
+    ),
+}
+
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n// Made by rtl/control/generate.py. Do not edit.\n\n"
 
 
@@ -135,7 +144,7 @@ def counters_pkg(found: list[Counter]) -> str:
     """All events side by side, as the counters take them."""
     fields = "\n".join(f"    {type_name} {prefix};" for type_name, _, prefix in EVENT_STRUCTS)
     drops = "".join(str(int("_drop_" in counter.name)) for counter in found)
-    memory = "".join(str(int(counter.name == "memory_uncorrectable")) for counter in found)
+    memory = "".join(str(int(counter.name in MEMORY_ERRORS)) for counter in found)
     return f"""{LICENCE}// Everything that is counted.
 package counters_pkg;
   localparam int unsigned COUNTERS = {len(found)};

@@ -21,6 +21,7 @@ HOST = HOST_MEMORY | IOVA
 SIZE = 1 << 20
 NEAR = 0x1000_0000
 MSIX, TRIGGER = 0x10_0000, 0x10_1000
+RING_ENTRIES = constant("event_log_pkg::LOG_RING_ENTRIES")
 REMOTE_OPERATIONAL_ERROR = "NAK 0x63"
 SLOW = {
     **{"jitter_ns": 2000, "reorder": 1, "split": 2, "tail_ppm": 20_000, "tail_ns": 20_000},
@@ -148,6 +149,19 @@ def test_a_peer_in_host_memory(device: SimDevice, kind: str, size: int) -> None:
     run(device, [flow(kind, size), flow(kind, size, NEAR, 3), Flow(4, kind, size, 4, (HOST + 0x40000, NEAR + 0x40000))])
     stats = device.slot.stats
     assert stats.faults == 0 and (stats.writes if kind == "write" else stats.reads) > 10
+
+
+def test_small_reads_of_a_far_host() -> None:
+    """As many are under way as a lane takes but for a quantum: 48."""
+    with start(read_ns=2400) as device:
+        configure(device)
+        flows = [flow("read", 1, HOST + (i << 16), 2 + i, 8) for i in range(8)]
+        load, begin = Load(device, flows), device.stats.cycles
+        load.run(20_000)
+        taken, done = device.stats.cycles - begin, sum(flow.done for flow in flows)
+        print(f"{device.slot}\na READ of a byte each {taken / done:.1f} cycles")
+        assert taken / done < 1.15 * 625 / 48
+        device.slot.check()
 
 
 def test_an_atomic_in_host_memory(device: SimDevice) -> None:
@@ -301,6 +315,18 @@ def forget(device: SimDevice) -> None:
         pass
 
 
+def logged(device: SimDevice, counter: str) -> list[int]:
+    """What the event log has been told of this counter of memory errors: its values, the oldest first."""
+    ring = constant("event_log_pkg::LOG_MEMORY_ERROR") >> 6
+    head = device.read(address("event_log.HEAD") + 4 * ring)
+    words = address("event_log.WORDS") + 16 * RING_ENTRIES * ring
+    entries = [
+        [device.read(words + 16 * (i % RING_ENTRIES) + 4 * word) for word in (1, 2, 3)]
+        for i in range(max(0, head - RING_ENTRIES), head)
+    ]
+    return [b for kind, a, b in entries if kind >> 24 == constant("event_log_pkg::LOG_MEMORY_ERROR") and a == address(counter)]
+
+
 def serves(device: SimDevice) -> None:
     """As if nothing had been."""
     places = [("write", HOST + 0x80000), ("read", HOST + 0xA0000), ("read", NEAR)]
@@ -329,6 +355,7 @@ def test_bus_mastering_off_under_load(device: SimDevice, kind: str) -> None:
     configure(device)
     fails(device, [flow(kind, qpn=5)], lambda: device.slot.space(bus_master=0))
     run(device, [flow(kind, base=NEAR, qpn=6)])
+    assert logged(device, f"pcie_requester_{kind}s_off")
     before = device.slot.stats.reads + device.slot.stats.writes
     device.step(5000)
     assert device.slot.stats.reads + device.slot.stats.writes == before
@@ -357,8 +384,10 @@ def test_reads_that_go_wrong(what: str) -> None:
     with start(**{what: 1_000_000 if what == "loss_ppm" else 300_000}) as device:  # a READ that is repeated would get over a loss
         configure(device)
         fails(device, [flow("read", qpn=5)])
-        counter = {"unsupported_ppm": "unsupported", "abort_ppm": "aborts", "poison_ppm": "poisoned", "loss_ppm": "timeouts"}[what]
-        assert device.counter(f"pcie_requester_{counter}") > 0
+        cause = {"unsupported_ppm": "unsupported", "abort_ppm": "aborts", "poison_ppm": "poisoned", "loss_ppm": "timeouts"}[what]
+        counter = f"pcie_requester_{cause}"
+        told, digits = logged(device, counter), device.counter(counter).bit_length()
+        assert 0 < len(told) <= digits == told[-1].bit_length(), "at most once for each binary digit"
         device.step(300_000)  # what else is lost is given up
         run(device, [flow("write", qpn=30), flow("read", base=NEAR, qpn=31)])
         device.slot.check()
