@@ -151,7 +151,9 @@ module axi_dma_write
   logic              opened, retire, error_q, b_error, none_told;
   stream_if #(.T(dma_done_t)) outcome ();
 
-  assign opened        = step && opens_q;
+  // As `step && opens_q`, by a shorter path.
+  wire first_beat = (burst.last && burst.wraps && now.single) || data.tvalid;
+  assign opened        = ahead_out.valid && opens_q && (burst.none || (first_beat && w_free));
   assign head          = slot_t'(slots[head_q]);
   assign mem.bready    = outstanding_q != '0 && !head.none;
   assign b_error       = mem.bresp[1];
@@ -169,7 +171,8 @@ module axi_dma_write
       tail_q        <= '0;
       error_q       <= 1'b0;
     end else begin
-      outstanding_q <= outstanding_q + (SLOT_W + 1)'(opened) - (SLOT_W + 1)'(retire);
+      if (opened && !retire) outstanding_q <= outstanding_q + 1'b1;
+      else if (retire && !opened) outstanding_q <= outstanding_q - 1'b1;
       kept_q        <= kept_q + (SLOT_W + 1)'(cut.valid && cut.ready) - (SLOT_W + 1)'(retire && !head.last) - (SLOT_W + 1)'(done.valid && done.ready);
       if (opened) tail_q <= tail_q + 1'b1;
       if (retire) begin

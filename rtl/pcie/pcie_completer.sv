@@ -49,6 +49,9 @@ module pcie_completer
   typedef struct packed {
     logic [1:0]    way;
     logic          has_data;
+    logic          memory_write;
+    logic          refused;
+    logic          poisoned;
     host_request_t request;
   } checked_t;
   checked_t now;
@@ -63,7 +66,10 @@ module pcie_completer
   );
   assign way = write ? 2'(WRITE) : tlp_is_posted(header.kind) || tlp_is_completion(header.kind) ? 2'(DROP) : 2'(READ);
   assign checked_in.valid = rx_header.valid;
-  assign checked_in.data  = '{way: way, has_data: tlp_has_data(header.kind), request: request};
+  assign checked_in.data  = '{
+      way: way, has_data: tlp_has_data(header.kind), memory_write: header.kind == TLP_MEM_WRITE, refused: refused,
+      poisoned: header.poisoned, request: request
+  };
   assign rx_header.ready  = checked_in.ready;
   stream_slice #(.T(checked_t), .SKID(1'b0)) verdict (.clk, .rst, .in(checked_in), .out(checked));
   assign now = checked.data;
@@ -136,9 +142,11 @@ module pcie_completer
       .payload(answer_data[MEMORY]), .read_error(read_errors[MEMORY]), .memory,
       .reads_idle(place_idle[MEMORY])
   );
-  assign answer[NOWHERE].valid       = pieces[NOWHERE].valid;
-  assign answer[NOWHERE].data        = completion_of(pieces[NOWHERE].data, settings.id, CPL_UNSUPPORTED);
-  assign pieces[NOWHERE].ready       = answer[NOWHERE].ready;
+  stream_if #(.T(tlp_header_t)) refusal ();
+  assign refusal.valid         = pieces[NOWHERE].valid;
+  assign refusal.data          = completion_of(pieces[NOWHERE].data, settings.id, CPL_UNSUPPORTED);
+  assign pieces[NOWHERE].ready = refusal.ready;
+  stream_slice #(.T(tlp_header_t), .SKID(1'b0)) refusals (.clk, .rst, .in(refusal), .out(answer[NOWHERE]));
   assign answer_data[NOWHERE].tvalid = 1'b0;
   assign answer_data[NOWHERE].tdata  = '0;
   assign answer_data[NOWHERE].tkeep  = '0;
@@ -151,20 +159,25 @@ module pcie_completer
   );
 
   // ---- events; what is inside ----
-  wire take = rx_header.valid && rx_header.ready;
-  wire memory_write = header.kind == TLP_MEM_WRITE;
+  logic     took_q;
+  checked_t was_q;
+  always_ff @(posedge clk) begin
+    took_q <= !rst && checked.valid && checked.ready;
+    was_q  <= now;
+  end
   always_ff @(posedge clk) begin
     events.reads           <= read_now.valid && read_now.ready;
-    events.writes          <= take && write;
-    events.refused_reads   <= take && way == 2'(READ) && refused;
-    events.refused_writes  <= take && memory_write && refused;
-    events.poisoned_writes <= take && memory_write && !refused && header.poisoned;
+    events.writes          <= took_q && was_q.way == 2'(WRITE);
+    events.refused_reads   <= took_q && was_q.way == 2'(READ) && was_q.refused;
+    events.refused_writes  <= took_q && was_q.memory_write && was_q.refused;
+    events.poisoned_writes <= took_q && was_q.memory_write && !was_q.refused && was_q.poisoned;
     events.damaged_writes  <= damaged;
-    events.messages        <= take && way == 2'(DROP) && !memory_write;
+    events.messages        <= took_q && was_q.way == 2'(DROP) && !was_q.memory_write;
     events.read_errors     <= |read_errors;
     events.write_errors    <= |write_errors;
     if (rst) events <= '0;
   end
 
-  assign idle = !rx_header.valid && !checked.valid && steer_empty && inside_ == '0 && no_reads && !cut.valid && (&place_idle) && none_leave;
+  assign idle = !rx_header.valid && !checked.valid && steer_empty && inside_ == '0 && no_reads && !cut.valid && (&place_idle)
+                && !answer[NOWHERE].valid && none_leave;
 endmodule

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Cuts a read into the pieces that one completion each answers (Base Specification 2.3.1.1): at addresses that are a multiple of `mps`, of
-// LARGEST, and for registers of 128 bytes, the read completion boundary of an endpoint. A refused request is one piece. Latency 1 cycle, a
-// piece a cycle.
+// LARGEST, and for registers of 128 bytes, the read completion boundary of an endpoint. A refused request is one piece. Latency 1 cycle; a
+// piece a cycle, a request every 2 cycles.
 module pcie_completion_split
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -15,23 +15,22 @@ module pcie_completion_split
     stream_if.sink     request,               // host_request_t
     stream_if.source   piece                  // read_piece_t
 );
-  localparam int unsigned REGISTERS = 128;
+  localparam tlp_bytes_t REGISTERS_MASK = 13'd127;
 
   host_request_t request_q;
   tlp_bytes_t    left_q;                      // byte_count of the next piece
+  tlp_dwords_t   room_q;                      // dwords to the next boundary
+  tlp_bytes_t    span_q;                      // bytes to there, from the first that is enabled
   logic          valid_q, first_q;
 
-  // Bytes to the next boundary, a multiple of 4.
-  tlp_bytes_t size, room, all, bytes;
-  always_comb begin
-    size = size_bytes(mps);
-    if (size > tlp_bytes_t'(LARGEST)) size = tlp_bytes_t'(LARGEST);
-    if (request_q.place == PLACE_REGISTERS) size = tlp_bytes_t'(REGISTERS);
-    room = size - (tlp_bytes_t'({request_q.addr[11:2], 2'b00}) & (size - 1'b1));
-    all  = tlp_bytes_t'(request_q.dwords) << 2;
-  end
-  wire last = request_q.place == PLACE_NOWHERE || all <= room;
-  assign bytes = last ? all : room;
+  // The boundaries are at multiples of a power of two: it less one.
+  tlp_bytes_t mask_q;
+  always_ff @(posedge clk) mask_q <= (size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps)) - 1'b1;
+  function automatic tlp_bytes_t mask_of(place_e place, tlp_bytes_t memory);
+    return place == PLACE_REGISTERS ? REGISTERS_MASK : memory;
+  endfunction
+
+  wire last = request_q.place == PLACE_NOWHERE || request_q.dwords <= room_q;
   wire [3:0] first_be = first_q ? request_q.first_be : '1;
   wire step = valid_q && piece.ready;
 
@@ -42,7 +41,7 @@ module pcie_completion_split
     piece.data.first        = first_q;
     piece.data.none         = first_be == '0;
     piece.data.addr         = request_q.addr;
-    piece.data.dwords       = tlp_dwords_t'(bytes >> 2);
+    piece.data.dwords       = last ? request_q.dwords : room_q;
     piece.data.byte_count   = left_q;
     piece.data.lower_addr   = request_q.addr[6:0] | 7'(be_first(first_be));
     piece.data.requester_id = request_q.requester_id;
@@ -50,22 +49,31 @@ module pcie_completion_split
     piece.data.tc           = request_q.tc;
     piece.data.attr         = request_q.attr;
   end
-  assign request.ready = !valid_q || (step && last);
+  assign request.ready = !valid_q;
 
   host_request_t next;
-  assign next = request.data;
+  tlp_bytes_t    next_mask, mask, behind;     // behind: bytes of the first dword's block that follow it
+  assign next      = request.data;
+  assign next_mask = mask_of(next.place, mask_q);
+  assign mask      = mask_of(request_q.place, mask_q);
+  assign behind    = ~tlp_bytes_t'({next.addr[11:2], 2'b11}) & next_mask;
   always_ff @(posedge clk) begin
     if (request.ready) begin
       request_q <= next;
       left_q    <= be_byte_count(next.dwords, next.first_be, next.last_be);
+      room_q    <= tlp_dwords_t'(behind >> 2) + 1'b1;
+      span_q    <= behind + (13'd4 - be_first(next.first_be));
       first_q   <= 1'b1;
-    end else if (step) begin
-      request_q.addr   <= request_q.addr + addr_t'(bytes);
-      request_q.dwords <= request_q.dwords - tlp_dwords_t'(bytes >> 2);
-      left_q           <= left_q - bytes + be_first(first_be);
+    end else if (step) begin                  // for another piece, if there is one
+      request_q.addr   <= {request_q.addr[ADDR_W-1:12], request_q.addr[11:0] + 12'({room_q, 2'b00})};
+      request_q.dwords <= request_q.dwords - room_q;
+      left_q           <= left_q - span_q;
+      room_q           <= tlp_dwords_t'(mask >> 2) + 1'b1;
+      span_q           <= mask + 1'b1;
       first_q          <= 1'b0;
     end
     if (rst) valid_q <= 1'b0;
     else if (request.ready) valid_q <= request.valid;
+    else if (step && last) valid_q <= 1'b0;
   end
 endmodule

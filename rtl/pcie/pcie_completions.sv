@@ -33,6 +33,7 @@ module pcie_completions
     input  logic                     look_waits,
     input  logic                     look_late,
     stream_if.sink                   expired,       // logic [$clog2(TAGS)-1:0]
+    input  logic                     expired_waits, // with it
     output logic                     finish,
     output logic                     finish_error,
     output logic                     finish_given_up,
@@ -42,7 +43,7 @@ module pcie_completions
     output logic                     write,
     output logic [$clog2(BEATS)-1:0] write_at,
     output logic [DATA_W-1:0]        write_data,
-    output fault_e                   fault,         // pulse, else FAULT_NONE: of finish_tag
+    output fault_e                   fault,         // pulse, else FAULT_NONE
     output logic                     unexpected,    // pulses
     output logic                     late,
     output logic                     idle
@@ -55,103 +56,98 @@ module pcie_completions
   typedef logic [LANE_W-1:0] lane_t;
   typedef logic [DWORDS-1:0][31:0] dwords_t;
 
+  // What has not come yet of a request, and where it goes.
   typedef struct packed {
-    at_t         at;
+    logic        poisoned;       // some of what has come
+    at_t         at;             // beat of the buffer
     logic [4:0]  lane;           // dword of its address in a block of 128 bytes
     tlp_dwords_t dwords;
-  } request_t;
-  typedef struct packed {
-    logic        poisoned;
-    tlp_dwords_t dwords;         // those that have come
-  } progress_t;
+  } rest_t;
 
-  // ---- tables: of requests, by those who ask; of their progress, here ----
-  (* ram_style = "distributed" *) logic [$bits(request_t)-1:0]  requests[TAGS];
-  (* ram_style = "distributed" *) logic [$bits(progress_t)-1:0] progresses[TAGS];
-  logic [TAGS-1:0] begun_q;      // its progress is in the table; else nothing has come
-  request_t asked_now;
-  assign asked_now = '{at: asked_at, lane: asked_addr[6:2], dwords: asked_dwords};
+  // ---- tables: of requests, by those who ask; of their rest, here ----
+  (* ram_style = "distributed" *) logic [$bits(rest_t)-1:0] requests[TAGS];
+  (* ram_style = "distributed" *) logic [$bits(rest_t)-1:0] rests[TAGS];
+  logic [TAGS-1:0] begun_q;      // its rest is in the table; else nothing has come
+  rest_t asked_now;
+  assign asked_now = '{poisoned: 1'b0, at: asked_at, lane: asked_addr[6:2], dwords: asked_dwords};
 
   // ---- the next completion, with what is known of its tag ----
-  logic        valid_q, expired_q, waits_q, late_q;
+  logic        valid_q, expired_q, waits_q, late_q, failed_q, ends_late_q;
+  logic        well_q, last_q;   // by itself it can be one of a request; it is the last one
+  logic        again_q;          // of the tag of the completion before
+  logic        over_q;           // which has finished the request
+  lane_t       tail_q;           // the last lane of its last beat
   tlp_header_t now_q, next;
-  request_t    request_q;
-  progress_t   progress_q, progress, next_progress;
-  tag_t        tag_q;
+  rest_t       rest_q, rest, next_rest;   // before it, behind it, before the next one
+  tag_t        tag_q, next_tag;
   logic        done;             // with the one that is here
   wire         free = !valid_q || done;
   wire         load = free && !expired.valid && header.valid;
-  wire         same = valid_q && done && tag_q == look;   // its progress is not in the table yet
+  wire         same = valid_q && !expired_q && waits_q && tag_q == look;   // the next one's rest is not in the table yet
 
   assign next          = header.data;
-  assign look          = expired.valid ? tag_t'(expired.data) : tag_t'(next.tag);
+  assign look          = tag_t'(next.tag);
+  assign next_tag      = expired.valid ? tag_t'(expired.data) : look;
   assign expired.ready = free;
   assign header.ready  = free && !expired.valid;
-  always_comb begin
-    next_progress = begun_q[look] ? progress_t'(progresses[look]) : '0;
-    if (same) next_progress = progress;
-  end
+  assign next_rest     = same ? rest : rest_t'(begun_q[look] ? rests[look] : requests[look]);
   // The completion before this one, which is told of now, may have finished its request.
-  wire finished   = finish && finish_tag == tag_q;
-  wire waits      = waits_q && !finished;
-  wire late_there = finished ? finish_given_up : late_q && !(late_end && finish_tag == tag_q);
-  wire ours = 32'(next.tag) < TAGS && next.requester_id == id;
+  wire finished   = finish && again_q;
+  wire waits      = waits_q && !finished && !over_q;
+  wire late_there = !expired_q && (finished ? finish_given_up : late_q && !(late_end && again_q));   // then no read waits
+  wire next_well  = tlp_has_data(next.kind) && next.length != '0 && tlp_bytes_t'({next.length, 2'b00}) <= next.byte_count
+                    && (tlp_bytes_t'({next.length, 2'b00}) == next.byte_count || 4'(next.lower_addr[5:2] + next.length[3:0]) == '0);
+  wire ours       = 32'(next.tag) < TAGS && next.requester_id == id;
+  wire told       = finish_tag == look;   // of the next one's tag
 
   always_ff @(posedge clk) begin
     if (free) begin
-      now_q      <= next;
-      tag_q      <= look;
-      expired_q  <= expired.valid;
-      request_q  <= request_t'(requests[look]);
-      progress_q <= next_progress;
-      waits_q    <= (expired.valid || ours) && look_waits;
-      late_q     <= ours && look_late;
-      if (finish && finish_tag == look) begin   // what pcie_tags is told now
-        waits_q <= 1'b0;
-        late_q  <= ours && finish_given_up;
-      end
-      if (late_end && finish_tag == look) late_q <= 1'b0;
-    end else begin
-      waits_q <= waits;
-      late_q  <= late_there;
-    end
+      now_q     <= next;
+      tag_q     <= next_tag;
+      again_q   <= next_tag == tag_q;
+      tail_q    <= lane_t'(next.length) - 1'b1;
+      expired_q <= expired.valid;
+      rest_q    <= next_rest;
+      failed_q  <= next.kind == TLP_COMPLETION || next.status != CPL_SUCCESS;
+      well_q    <= next_well;
+      last_q    <= tlp_bytes_t'({next.length, 2'b00}) == next.byte_count;
+      // The last one that a request gets.
+      ends_late_q <= next.kind == TLP_COMPLETION || next.status != CPL_SUCCESS
+                     || next.byte_count <= tlp_bytes_t'({next.length, 2'b00}) - tlp_bytes_t'(next.lower_addr[1:0]);
+      if (expired.valid) waits_q <= expired_waits && !(finish && finish_tag == tag_t'(expired.data));
+      else waits_q <= ours && look_waits && !(finish && told);   // what pcie_tags is told now
+      late_q    <= ours && (finish && told ? finish_given_up : look_late && !(late_end && told));
+    end else late_q <= late_there;
+    if (free) over_q <= 1'b0;
+    else if (finished) over_q <= 1'b1;
     if (rst) valid_q <= 1'b0;
     else if (free) valid_q <= expired.valid || load;
   end
 
   // ---- what it is ----
   wire has_data = tlp_has_data(now_q.kind);
-  wire failed   = now_q.kind == TLP_COMPLETION || now_q.status != CPL_SUCCESS;
-  wire tlp_dwords_t left = request_q.dwords - progress_q.dwords;
-  wire [4:0] lane = request_q.lane + progress_q.dwords[4:0];
-  wire [3:0] end_dword = lane[3:0] + now_q.length[3:0];
-  wire last = now_q.length == left;
-  wire fits = has_data && now_q.byte_count == tlp_bytes_t'({left, 2'b00}) && now_q.lower_addr == {lane, 2'b00}
-              && now_q.length <= left && now_q.length != '0 && (last || end_dword == '0);
-  wire wanted     = !expired_q && waits;
-  wire place  = wanted && !failed && fits;
-  // The last one that a request gets.
-  wire ends_late = failed || now_q.byte_count <= (tlp_bytes_t'({now_q.length, 2'b00}) - tlp_bytes_t'(now_q.lower_addr[1:0]));
+  wire fits = well_q && now_q.byte_count == tlp_bytes_t'({rest_q.dwords, 2'b00}) && now_q.lower_addr == {rest_q.lane, 2'b00};
+  wire wanted = !expired_q && waits;
+  wire place  = wanted && !failed_q && fits;
 
   // ---- its payload ----
   lane_t   shift;
   logic    begun_payload_q, flush_q;
-  at_t     beat_q;               // of the payload in the buffer, from request_q.at
+  at_t     beat_q;               // of the payload in the buffer, from rest_q.at
   dwords_t rotated, held_q;
-  wire lane_t payload_lane = lane_t'(lane);
+  wire lane_t payload_lane = lane_t'(rest_q.lane);
   assign shift = lane_t'(0) - payload_lane;
   dword_rotate #(.DATA_W(DATA_W)) rotate (.in(payload.tdata), .amount(shift), .out(rotated));
 
-  // Lanes of the payload's last beat: does its end go into another beat of the buffer?
-  wire lane_t tail = lane_t'(now_q.length) - 1'b1;
-  wire wraps = ((LANE_W + 1)'(payload_lane) + (LANE_W + 1)'(tail)) >= (LANE_W + 1)'(DWORDS);
+  // Does the payload's end go into another beat of the buffer?
+  wire wraps = ((LANE_W + 1)'(payload_lane) + (LANE_W + 1)'(tail_q)) >= (LANE_W + 1)'(DWORDS);
   wire moves = valid_q && has_data && !expired_q && !flush_q && payload.tvalid;
   wire ends  = moves && payload.tlast;
 
   assign payload.tready = valid_q && has_data && !expired_q && !flush_q;
   assign done  = valid_q && (expired_q || !has_data || (wraps ? flush_q : ends));
   assign write = place && valid_q && (moves || flush_q);
-  assign write_at = request_q.at + at_t'((12'(request_q.lane[LANE_W-1:0]) + 12'(progress_q.dwords)) >> LANE_W) + beat_q;
+  assign write_at = rest_q.at + beat_q;
   wire [DWORDS-1:0] below = ~(DWORDS'('1) << payload_lane);   // lanes of the beat before
   for (genvar i = 0; i < DWORDS; i++) begin : g_lane
     assign write_data[32*i+:32] = flush_q || (begun_payload_q && below[i]) ? held_q[i] : rotated[i];
@@ -159,14 +155,17 @@ module pcie_completions
 
   logic damaged_q;               // tuser of the payload whose end is in the flush
   wire poisoned = now_q.poisoned || (flush_q ? damaged_q : payload.tvalid && payload.tuser);
-  assign progress = '{poisoned: progress_q.poisoned || poisoned, dwords: progress_q.dwords + now_q.length};
+  assign rest = '{
+      poisoned: rest_q.poisoned || poisoned, at: rest_q.at + at_t'((12'(payload_lane) + 12'(now_q.length)) >> LANE_W),
+      lane: rest_q.lane + now_q.length[4:0], dwords: rest_q.dwords - now_q.length
+  };
 
   always_ff @(posedge clk) begin
     if (moves) held_q <= rotated;
     if (moves) damaged_q <= payload.tuser;
-    if (done && place) progresses[tag_q] <= progress;
+    if (done && wanted) rests[tag_q] <= rest;      // of one that does not fit nobody asks for it
     if (asked) requests[asked_tag] <= asked_now;
-    if (done && place) begun_q[tag_q] <= 1'b1;
+    if (done && wanted) begun_q[tag_q] <= 1'b1;
     if (asked) begun_q[asked_tag] <= 1'b0;
     if (rst || done) begin
       beat_q          <= '0;
@@ -180,28 +179,21 @@ module pcie_completions
   end
 
   // ---- what follows, told in the next cycle ----
-  logic   ends_read, ends_error, gives_up;
-  fault_e cause;
+  logic ends_read, ends_error, gives_up;
   always_comb begin
     ends_read  = 1'b0;
     ends_error = 1'b1;
     gives_up   = 1'b0;
-    cause      = FAULT_NONE;
     if (expired_q && waits) begin
       ends_read = 1'b1;
       gives_up  = 1'b1;
-      cause     = FAULT_TIMEOUT;
-    end else if (wanted && failed) begin
-      ends_read = 1'b1;
-      cause     = now_q.status == CPL_ABORT ? FAULT_ABORT : now_q.status == CPL_SUCCESS ? FAULT_MALFORMED : FAULT_UNSUPPORTED;
-    end else if (wanted && !fits) begin
+    end else if (wanted && failed_q) ends_read = 1'b1;
+    else if (wanted && !fits) begin
       ends_read = 1'b1;
       gives_up  = 1'b1;
-      cause     = FAULT_MALFORMED;
-    end else if (wanted && last) begin
+    end else if (wanted && last_q) begin
       ends_read  = 1'b1;
-      ends_error = progress.poisoned;
-      if (progress.poisoned) cause = FAULT_POISONED;
+      ends_error = rest.poisoned;
     end
   end
   wire stray = done && !expired_q && !waits;
@@ -210,10 +202,22 @@ module pcie_completions
     finish_error    <= ends_error;
     finish_given_up <= gives_up;
     finish_tag      <= tag_q;
-    fault           <= done && !rst ? cause : FAULT_NONE;
-    late_end        <= !rst && stray && late_there && ends_late;
-    late            <= !rst && stray && late_there;
+    late_end        <= !rst && done && late_there && ends_late_q;
+    late            <= !rst && done && late_there;
     unexpected      <= !rst && stray && !late_there;
+  end
+
+  // Why a read ended with an error: of what `finish` tells, a cycle later.
+  logic        was_expired_q, was_failed_q;
+  cpl_status_e status_q;
+  always_ff @(posedge clk) begin
+    was_expired_q <= expired_q;
+    was_failed_q  <= failed_q;
+    status_q      <= now_q.status;
+    if (rst || !finish || !finish_error) fault <= FAULT_NONE;
+    else if (was_expired_q) fault <= FAULT_TIMEOUT;
+    else if (was_failed_q) fault <= status_q == CPL_ABORT ? FAULT_ABORT : status_q == CPL_SUCCESS ? FAULT_MALFORMED : FAULT_UNSUPPORTED;
+    else fault <= finish_given_up ? FAULT_MALFORMED : FAULT_POISONED;
   end
   assign idle = !valid_q && !header.valid && !finish;
 

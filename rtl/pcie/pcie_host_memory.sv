@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Requests of the host to the BARs that are memory in the device, as AXI4. Writes: one after the other, by axi_dma_write, with the byte
-// enables. Reads: a piece is read by axi_dma_read and stored until all of it is there, so that an error of memory makes its completion an
-// abort (CA); what is left of the read then gets no completion. Latency: request to AW 2 cycles, to W 4; piece to AR 2, last beat of R to
-// its completion 5. One beat a cycle each way.
+// enables. Reads: a piece is read by axi_dma_read and waits in its buffer until all of it is there, so that an error of memory makes its
+// completion an abort (CA); what is left of the read then gets no completion. Latency: request to AW 2 cycles, to W 4; piece to AR 2, last
+// beat of R to its completion 4, to its payload 5. One beat a cycle each way.
 module pcie_host_memory
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -27,8 +27,12 @@ module pcie_host_memory
     output logic     reads_idle               // no piece inside
 );
   localparam int unsigned PIECES = 16;        // under way
-  // Room for the latency of memory, and for two pieces.
-  localparam int unsigned BEATS = 2 * LARGEST * 8 / DATA_W > 128 ? 2 * LARGEST * 8 / DATA_W : 128;
+  // Room for the latency of memory, about 50 cycles, and for three pieces: one leaves, one comes, one is asked for.
+  localparam int unsigned BEATS = 4 * LARGEST * 8 / DATA_W > 128 ? 4 * LARGEST * 8 / DATA_W : 128;
+
+  if (LARGEST > 256 * DATA_W / 8) begin : g_bad
+    $fatal(1, "a piece must be one burst");
+  end
 
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) unmasked ();
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(ID_W)) writer ();
@@ -59,11 +63,15 @@ module pcie_host_memory
   stream_if #(.T(read_piece_t)) pieces[2] ();
   stream_if #(.T(read_piece_t)) kept ();
   stream_if #(.T(dma_cmd_t)) read_cmd ();
+  stream_if #(.T(logic)) verdict_in ();
+  stream_if #(.T(logic)) verdict ();          // of a piece of which all is there: memory reported an error
   stream_if #(.T(tlp_header_t)) answer ();
+  stream_if #(.T(logic)) route ();
   axis_if #(.DATA_W(DATA_W)) read ();
-  axis_if #(.DATA_W(DATA_W)) store_in ();
+  axis_if #(.DATA_W(DATA_W)) way[2] ();
   read_piece_t asked_piece;
-  logic dma_idle, none_kept, none_stored, none_answered;
+  logic dma_idle, none_kept, none_answered;
+  logic error_q;                              // in the piece that is coming
   logic aborted_q;                            // the read that the last piece belongs to got its last completion
 
   stream_fork #(.T(read_piece_t), .N(2)) both_pieces (.clk, .rst, .in(piece), .out(pieces));
@@ -76,29 +84,55 @@ module pcie_host_memory
   );
   stream_fifo #(.T(read_piece_t), .DEPTH(PIECES)) notes (.clk, .rst, .in(pieces[1]), .out(kept), .empty(none_kept));
 
-  // The verdict is with the last beat: then there must be room for the header.
-  wire move = store_in.tvalid && store_in.tready;
-  wire ends = move && read.tlast;
+  // A piece lies in a block of LARGEST bytes, so it is one burst, and the buffer of axi_dma_read has all of it with the burst's last beat.
+  // That beat is at the buffer's output 4 cycles later: not before is the header offered.
+  logic [1:0] whole_q, bad_q;
+  wire beat  = reader.rvalid && reader.rready;
+  wire whole = beat && reader.rlast;
+  wire bad   = error_q || reader.rresp[1];
+  assign verdict_in.valid = whole_q[1];
+  assign verdict_in.data  = bad_q[1];
+  stream_fifo #(.T(logic), .DEPTH(2 * PIECES)) verdicts (.clk, .rst, .in(verdict_in), .out(verdict), .empty());
+  always_ff @(posedge clk) begin
+    bad_q <= {bad_q[0], bad};
+    if (rst) begin
+      error_q <= 1'b0;
+      whole_q <= '0;
+    end else begin
+      if (beat) error_q <= bad && !whole;
+      whole_q <= {whole_q[0], whole};
+    end
+  end
+
   wire skip = aborted_q && !kept.data.first;
-  wire open = kept.valid && (!read.tlast || answer.ready);
-  assign store_in.tvalid = read.tvalid && open;
-  assign store_in.tdata  = read.tdata;
-  assign store_in.tkeep  = read.tkeep;
-  assign store_in.tlast  = read.tlast;
-  assign store_in.tuser  = 1'b0;
-  assign read.tready     = store_in.tready && open;
-  assign kept.ready      = ends;
-  assign answer.valid    = ends && !skip;
-  assign answer.data     = completion_of(kept.data, id, read.tuser ? CPL_ABORT : CPL_SUCCESS);
-  assign read_error      = ends && !skip && read.tuser;
+  wire goes = verdict.valid && kept.valid && answer.ready && route.ready;
+  assign verdict.ready = goes;
+  assign kept.ready    = goes;
+  assign answer.valid  = goes && !skip;
+  assign answer.data   = completion_of(kept.data, id, verdict.data ? CPL_ABORT : CPL_SUCCESS);
+  assign route.valid   = goes;
+  assign route.data    = skip || verdict.data;
+  assign read_error    = answer.valid && verdict.data;
   always_ff @(posedge clk) begin
     if (rst) aborted_q <= 1'b0;
-    else if (ends) aborted_q <= skip || read.tuser;
+    else if (goes) aborted_q <= skip || verdict.data;
   end
-  axis_store #(.DATA_W(DATA_W), .DEPTH(BEATS)) store (
-      .clk, .rst, .in(store_in), .commit(ends && !skip && !read.tuser), .rollback(ends && (skip || read.tuser)), .out(payload), .room(),
-      .empty(none_stored)
-  );
   stream_fifo #(.T(tlp_header_t), .DEPTH(PIECES)) headers (.clk, .rst, .in(answer), .out(header), .empty(none_answered));
-  assign reads_idle = dma_idle && none_kept && none_stored && none_answered;
+
+  // Data of what is not answered goes nowhere.
+  axis_steer #(.DATA_W(DATA_W), .N(2), .DEPTH(PIECES)) steer (.clk, .rst, .in(read), .route, .out(way), .empty());
+  assign payload.tvalid = way[0].tvalid;
+  assign payload.tdata  = way[0].tdata;
+  assign payload.tkeep  = way[0].tkeep;
+  assign payload.tlast  = way[0].tlast;
+  assign payload.tuser  = 1'b0;
+  assign way[0].tready  = payload.tready;
+  assign way[1].tready  = 1'b1;
+  assign reads_idle     = dma_idle && none_kept && none_answered;
+
+  // Verdicts have room, and are of a piece.
+  always_ff @(posedge clk) if (!rst) begin
+    assert (!verdict_in.valid || verdict_in.ready);
+    assert (!verdict.valid || kept.valid);
+  end
 endmodule

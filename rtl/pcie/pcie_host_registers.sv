@@ -38,24 +38,27 @@ module pcie_host_registers
 
   write_state_e  w_state_q;
   host_request_t write_q;
-  logic          w_first_q, aw_left_q, w_left_q, w_error_q;
+  logic          w_last_q, aw_left_q, w_left_q, w_error_q;
+  logic [3:0]    enables_q;            // of the dword
+  logic          taken_q;              // the beat is, in this cycle: a register, so that no path leads from here to the store of the writes
   logic [LANE_W-1:0] lane_q;           // of the dword in the beat, which stays until all of it is written
 
   logic [DWORDS-1:0][31:0] dwords;
   assign dwords = data.tdata;
-  wire w_last = write_q.dwords == 11'd1;
-  wire [3:0] enables = w_first_q ? write_q.first_be : w_last ? write_q.last_be : '1;
+  host_request_t asked;
+  assign asked = request.data;
+  wire here     = data.tvalid && !taken_q;
   wire answered = w_state_q == W_ASKED && registers.bvalid;
-  wire passed   = w_state_q == W_WORD && data.tvalid && enables == '0;
+  wire passed   = w_state_q == W_WORD && here && enables_q == '0;
   assign request.ready     = w_state_q == W_IDLE;
   assign registers.awvalid = w_state_q == W_ASKED && aw_left_q;
   assign registers.awaddr  = AXIL_ADDR_W'(write_q.addr);
   assign registers.wvalid  = w_state_q == W_ASKED && w_left_q;
   assign registers.wdata   = dwords[lane_q];
-  assign registers.wstrb   = enables;
+  assign registers.wstrb   = enables_q;
   assign registers.bready  = w_state_q == W_ASKED && !aw_left_q && !w_left_q;
   wire   next_dword        = (answered && registers.bready) || passed;
-  assign data.tready       = next_dword && (w_last || lane_q == LANE_W'(DWORDS - 1));
+  assign data.tready       = taken_q;
   assign written           = w_state_q == W_DONE;
   assign write_error       = written && w_error_q;
 
@@ -67,25 +70,28 @@ module pcie_host_registers
     if (registers.wready) w_left_q <= 1'b0;
     unique case (w_state_q)
       W_IDLE: begin
-        write_q   <= request.data;
-        w_first_q <= 1'b1;
+        write_q   <= asked;
+        enables_q <= asked.first_be;
+        w_last_q  <= asked.dwords == 11'd1;
         w_error_q <= 1'b0;
         if (request.valid) w_state_q <= W_WORD;
       end
       W_WORD: begin
         aw_left_q <= 1'b1;
         w_left_q  <= 1'b1;
-        if (data.tvalid && enables != '0) w_state_q <= W_ASKED;
+        if (here && enables_q != '0) w_state_q <= W_ASKED;
       end
       W_ASKED: if (answered && registers.bready) w_error_q <= w_error_q || registers.bresp[1];
       default: w_state_q <= W_IDLE;
     endcase
+    taken_q <= !rst && next_dword && (w_last_q || lane_q == LANE_W'(DWORDS - 1));
     if (next_dword) begin
-      lane_q         <= w_last ? '0 : lane_q + 1'b1;
+      lane_q         <= w_last_q ? '0 : lane_q + 1'b1;
       write_q.addr   <= write_q.addr + addr_t'(4);
       write_q.dwords <= write_q.dwords - 1'b1;
-      w_first_q      <= 1'b0;
-      w_state_q      <= w_last ? W_DONE : W_WORD;
+      enables_q      <= write_q.dwords == 11'd2 ? write_q.last_be : '1;
+      w_last_q       <= write_q.dwords == 11'd2;
+      w_state_q      <= w_last_q ? W_DONE : W_WORD;
     end
     if (rst) begin
       w_state_q <= W_IDLE;

@@ -225,23 +225,15 @@ package pcie_pkg;
     tlp_dwords_t dwords;
   } read_part_t;
 
-  // Why a transfer of the device to host memory has failed.
+  // Why a read of host memory has failed.
   typedef enum logic [2:0] {
     FAULT_NONE        = 3'd0,
-    FAULT_OFF         = 3'd1,   // not sent: bus mastering is off, or a function-level reset is under way
     FAULT_UNSUPPORTED = 3'd2,   // UR, or CRS
     FAULT_ABORT       = 3'd3,   // CA
     FAULT_POISONED    = 3'd4,   // the completion's data is wrong
     FAULT_MALFORMED   = 3'd5,   // a completion that does not fit its request
     FAULT_TIMEOUT     = 3'd6    // no completion came, or a function-level reset ended it
   } fault_e;
-
-  // A record of it: `cause` in the cycle of `valid`.
-  typedef struct packed {
-    logic     valid;
-    fault_e   cause;
-    tlp_tag_t tag;             // of a read
-  } pcie_fault_t;
 
   typedef struct packed {
     logic writes;               // TLPs sent

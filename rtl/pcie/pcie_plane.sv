@@ -40,7 +40,6 @@ module pcie_plane
     axil_if.slave        msix_registers,          // 12 bits of address: in the space of `registers`
     stream_if.sink       interrupt,               // logic [$clog2(VECTORS)-1:0]
     output pcie_events_t events,
-    output pcie_fault_t  fault,
     output logic         idle
 );
   stream_if #(.T(tlp_header_t)) received_header[2] ();
@@ -78,7 +77,7 @@ module pcie_plane
       .DATA_W(DATA_W), .ID_W(ID_W), .TAGS(TAGS), .BUFFER_BEATS(BUFFER_BEATS), .LARGEST(LARGEST), .TIMEOUT(TIMEOUT)
   ) requester (
       .clk, .rst, .settings, .reset(reset_q), .host, .write_header, .write_data, .read_header, .completion_header(received_header[1]),
-      .completion_data(received_data[1]), .writes_inside, .write_gone, .events(requester_events), .fault, .quiet(requester_quiet),
+      .completion_data(received_data[1]), .writes_inside, .write_gone, .events(requester_events), .quiet(requester_quiet),
       .idle(requester_idle)
   );
   pcie_msix #(.DATA_W(DATA_W), .VECTORS(VECTORS)) msix (

@@ -27,33 +27,35 @@ module pcie_read_parts
   read_burst_t asked;
   assign asked = burst.data;
 
-  logic       valid_q;
-  addr_t      addr_q;
-  left_t      left_q;
-  tlp_bytes_t size, room;
-  assign size = size_bytes(mrrs) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mrrs);
-  assign room = size - (tlp_bytes_t'({addr_q[11:2], 2'b00}) & (size - 1'b1));
-  wire [10:0] room_dwords = room[12:2];
-  wire last = 16'(left_q) <= 16'(room_dwords);
+  logic        valid_q;
+  addr_t       addr_q;
+  left_t       left_q;
+  tlp_dwords_t room_q;                            // dwords to the next boundary
+  // The boundaries are at multiples of a power of two: it less one.
+  tlp_bytes_t  mask_q;
+  always_ff @(posedge clk) mask_q <= (size_bytes(mrrs) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mrrs)) - 1'b1;
+  wire last = 16'(left_q) <= 16'(room_q);
   wire step = valid_q && part.ready;
 
   assign part.valid = valid_q;
-  assign part.data  = '{ends: last, addr: addr_q, dwords: last ? tlp_dwords_t'(left_q) : room_dwords};
+  assign part.data  = '{ends: last, addr: addr_q, dwords: last ? tlp_dwords_t'(left_q) : room_q};
   assign burst.ready = !valid_q || (step && last);
 
   always_ff @(posedge clk) begin
     if (burst.ready) begin
       addr_q  <= {asked.addr[ADDR_W-1:2], 2'b00};
       left_q  <= ((left_t'(asked.len) + 1'b1) << LANE_W) - left_t'(asked.addr[2+:LANE_W]);
+      room_q  <= {1'b0, ~asked.addr[11:2] & mask_q[11:2]} + 1'b1;
       part_id <= burst_id;
     end else if (step) begin
-      addr_q <= addr_q + addr_t'(room);
-      left_q <= left_q - left_t'(room_dwords);
+      addr_q <= {addr_q[ADDR_W-1:12], addr_q[11:0] + 12'({room_q, 2'b00})};   // a burst lies in a page
+      left_q <= left_q - left_t'(room_q);
+      room_q <= {1'b0, mask_q[11:2]} + 1'b1;
     end
     if (rst) valid_q <= 1'b0;
     else if (burst.ready) valid_q <= burst.valid;
   end
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, asked.addr[1:0]};
+  assign unused_ok = &{1'b0, asked.addr[1:0], mask_q[12], mask_q[1:0]};
 endmodule

@@ -17,7 +17,7 @@ module pcie_read_return
     input  logic                     asked,      // pulse, if there is `room`
     input  logic                     asked_off,  // it was not sent
     input  logic [$clog2(TAGS)-1:0]  asked_tag,
-    input  logic [$clog2(BEATS):0]   asked_beats,
+    input  logic [$clog2(BEATS)-1:0] asked_more, // beats of the buffer that it takes, behind the first
     input  logic                     asked_ends, // the burst
     input  logic [ID_W-1:0]          asked_id,
     output logic                     room,
@@ -41,7 +41,7 @@ module pcie_read_return
     logic                    off;
     logic                    error;
     logic [$clog2(TAGS)-1:0] tag;
-    beats_t                  beats;
+    at_t                     more;             // beats of the buffer behind the first
     logic                    ends;
     logic [ID_W-1:0]         id;
   } part_t;
@@ -53,9 +53,9 @@ module pcie_read_return
   logic none, room_q;
   logic [$clog2(TAGS):0] count_q, count_d;       // of the queue
   assign part_in.valid = asked;
-  assign part_in.data  = '{off: asked_off, error: asked_off, tag: asked_tag, beats: asked_beats, ends: asked_ends, id: asked_id};
+  assign part_in.data  = '{off: asked_off, error: asked_off, tag: asked_tag, more: asked_more, ends: asked_ends, id: asked_id};
   assign room          = room_q;
-  stream_fifo #(.T(part_t), .DEPTH(TAGS), .BLOCK_RAM(1'b0)) parts (.clk, .rst, .in(part_in), .out(waiting), .empty(none));
+  stream_fifo #(.T(part_t), .DEPTH(TAGS), .BLOCK_RAM(1'b0), .BYPASS(1'b0)) parts (.clk, .rst, .in(part_in), .out(waiting), .empty(none));
 
   assign count_d = count_q + ($clog2(TAGS) + 1)'(asked) - ($clog2(TAGS) + 1)'(waiting.valid && waiting.ready);
   always_ff @(posedge clk) begin
@@ -75,14 +75,14 @@ module pcie_read_return
   stream_slice #(.T(part_t), .SKID(1'b0)) turn (.clk, .rst, .in(there), .out(part));
 
   at_t    at_q;                                  // in the buffer
-  beats_t beat_q;                                // of the part
+  at_t    beat_q;                                // of the part
   logic   valid_q;
   wire    pop  = part.valid && (!valid_q || out.rready);
-  wire    last = beat_q == part.data.beats - 1'b1;
+  wire    last = beat_q == part.data.more;
   assign part.ready  = pop && last;
   assign drained     = pop && last && !part.data.off;
   assign drained_tag = part.data.tag;
-  assign freed       = part.data.beats;
+  assign freed       = beats_t'(part.data.more) + 1'b1;
 
   (* ram_style = "block" *) logic [DATA_W-1:0] buffer[BEATS];
   logic [DATA_W-1:0] read_q;

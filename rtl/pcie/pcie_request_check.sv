@@ -37,7 +37,7 @@ module pcie_request_check
     request              = '0;
     request.place        = refused ? PLACE_NOWHERE : header.bar == '0 ? PLACE_REGISTERS : PLACE_MEMORY;
     request.bar          = header.bar;
-    request.addr         = bar.base | (header.addr & (bar.size - 1'b1));
+    request.addr         = bar.base | (header.addr & (bar.size - 1'b1));   // of what is refused its low bits are asked only
     request.dwords       = header.length;
     request.first_be     = header.first_be;
     request.last_be      = header.length == 11'd1 ? header.first_be : header.last_be;
@@ -50,7 +50,7 @@ module pcie_request_check
       request.dwords   = 11'd1;
       request.first_be = '1;
       request.last_be  = '1;
-    end else if (refused) request.addr = header.addr;
+    end
   end
 
   for (genvar i = 0; i < BARS; i++) begin : g_bar

@@ -5,9 +5,9 @@
 // before it is sent, so completions are always taken, in any order; data goes back in the order of the addresses. A read is offered to
 // `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
 //
-// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP; `fault` has a record. While `off` (bus
-// mastering is off, or a function-level reset) nothing is sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads
-// were sent. Nothing waits for ever.
+// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP. While `off` (bus mastering is off, or a
+// function-level reset) nothing is sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads were sent. Nothing waits
+// for ever.
 //
 // Latency: AR to the header 2 cycles, the last beat of its completions to R 4; writes as there. One beat a cycle each way; a read TLP a
 // cycle.
@@ -35,7 +35,6 @@ module pcie_requester
     output logic [5:0]        writes_inside,
     output logic              write_gone,
     output requester_events_t events,
-    output pcie_fault_t       fault,
     output logic              quiet,                // no read waits for completions
     output logic              idle                  // no burst inside
 );
@@ -65,7 +64,7 @@ module pcie_requester
   typedef struct packed {
     read_part_t      part;
     logic [ID_W-1:0] id;
-    beats_t          beats;                        // of the buffer
+    logic [AT_W-1:0] more;                         // beats of the buffer behind the first
   } placed_t;
 
   stream_if #(.T(read_burst_t)) burst ();
@@ -79,7 +78,7 @@ module pcie_requester
   logic [AT_W-1:0] at_q;
   read_part_t      now, next;
   assign now   = part.data.part;
-  assign beats = part.data.beats;
+  assign beats = beats_t'(part.data.more) + 1'b1;
 
   pcie_read_parts #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) parts (
       .clk, .rst, .mrrs(settings.mrrs), .burst, .burst_id(host.arid), .part(cut), .part_id(cut_id)
@@ -87,7 +86,7 @@ module pcie_requester
   assign next         = cut.data;
   assign placed.valid = cut.valid;
   assign placed.data  = '{
-      part: next, id: cut_id, beats: beats_t'((12'(next.addr[2+:LANE_W]) + 12'(next.dwords) - 12'd1) >> LANE_W) + 1'b1
+      part: next, id: cut_id, more: AT_W'((12'(next.addr[2+:LANE_W]) + 12'(next.dwords) - 12'd1) >> LANE_W)
   };
   assign cut.ready    = placed.ready;
   stream_slice #(.T(placed_t)) place (.clk, .rst, .in(placed), .out(part));
@@ -114,7 +113,7 @@ module pcie_requester
   // ---- their completions ----
   stream_if #(.T(tag_t)) expired ();
   tag_t look, finish_tag, oldest, drained_tag;
-  logic look_waits, look_late, finish, finish_error, finish_given_up, late_end, oldest_done, oldest_error, drained, none_busy;
+  logic look_waits, look_late, expired_waits, finish, finish_error, finish_given_up, late_end, oldest_done, oldest_error, drained, none_busy;
   logic write, unexpected, late, completions_idle, return_idle;
   logic [AT_W-1:0]   write_at;
   logic [DATA_W-1:0] write_beat;
@@ -122,16 +121,16 @@ module pcie_requester
 
   pcie_tags #(.TAGS(TAGS), .TIMEOUT(TIMEOUT)) tags (
       .clk, .rst, .extended(settings.extended_tags), .next(tag), .end_all(reset), .look, .look_waits, .look_late, .finish, .finish_error,
-      .finish_given_up, .late_end, .finish_tag, .expired, .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .none_busy
+      .finish_given_up, .late_end, .finish_tag, .expired, .expired_waits, .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .none_busy
   );
   pcie_completions #(.DATA_W(DATA_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) completions (
       .clk, .rst, .id(settings.id), .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]),
-      .asked_dwords(now.dwords), .header(completion_header), .payload(completion_data), .look, .look_waits, .look_late, .expired,
+      .asked_dwords(now.dwords), .header(completion_header), .payload(completion_data), .look, .look_waits, .look_late, .expired, .expired_waits,
       .finish, .finish_error, .finish_given_up, .late_end, .finish_tag, .write, .write_at, .write_data(write_beat), .fault(cause), .unexpected,
       .late, .idle(completions_idle)
   );
   pcie_read_return #(.DATA_W(DATA_W), .ID_W(ID_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) back (
-      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_beats(beats), .asked_ends(now.ends),
+      .clk, .rst, .asked(part.valid && part.ready), .asked_off(skip), .asked_tag(tag.data), .asked_more(part.data.more), .asked_ends(now.ends),
       .asked_id(part.data.id), .room(order_room), .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .freed, .write, .write_at,
       .write_data(write_beat), .out(giving), .idle(return_idle)
   );
@@ -205,12 +204,6 @@ module pcie_requester
     events.timeouts    <= cause == FAULT_TIMEOUT;
     events.unexpected  <= unexpected;
     events.late        <= late;
-    fault.valid        <= cause != FAULT_NONE || dropped || skip;
-    fault.cause        <= cause != FAULT_NONE ? cause : FAULT_OFF;
-    fault.tag          <= tlp_tag_t'(finish_tag);
-    if (rst) begin
-      events      <= '0;
-      fault.valid <= 1'b0;
-    end
+    if (rst) events <= '0;
   end
 endmodule

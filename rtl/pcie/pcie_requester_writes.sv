@@ -2,8 +2,8 @@
 
 // Writes of the device to host memory: AXI4 bursts as memory write TLPs, in order. A TLP is stored whole before it is offered. A write is
 // posted: its response comes when the last TLP of the burst has left here, which says that everything that the device sends later is behind
-// it; the host answers nothing. While `off`, TLPs are dropped, and their bursts answered with SLVERR. Latency: AW to the header 5 cycles, W
-// 4 (of the last beat); last beat of the payload out to B 2. One beat a cycle, one TLP a cycle. BURSTS bursts are inside until their
+// it; the host answers nothing. While `off`, TLPs are dropped, and their bursts answered with SLVERR. Latency: AW to the header 7 cycles, W
+// 5 (of the last beat); last beat of the payload out to B 2. One beat a cycle, one TLP a cycle. BURSTS bursts are inside until their
 // responses are taken; then AW stops.
 module pcie_requester_writes
   import memory_pkg::*;
@@ -13,7 +13,7 @@ module pcie_requester_writes
     parameter int unsigned ID_W = 4,
     parameter int unsigned LARGEST = 512,          // bytes of a payload
     parameter int unsigned BURSTS = 32,            // a power of two
-    parameter int unsigned STORE_BYTES = 8192      // of payloads, a power of two, more than LARGEST
+    parameter int unsigned STORE_BYTES = 2048      // of payloads, a power of two: one that leaves, one that comes, and as much for a wait
 ) (
     input  logic              clk,
     input  logic              rst,
@@ -29,6 +29,10 @@ module pcie_requester_writes
     output logic              idle
 );
   localparam int unsigned TLPS = 32;
+  localparam int unsigned STORE_BEATS = STORE_BYTES * 8 / DATA_W;
+  if (STORE_BYTES < 2 * LARGEST) begin : g_bad
+    $fatal(1, "the store must hold two payloads");
+  end
   typedef logic [$clog2(BURSTS):0] count_t;
 
   // ---- bursts: their IDs, until they are answered ----
@@ -60,16 +64,28 @@ module pcie_requester_writes
   axis_if #(.DATA_W(DATA_W)) stored_in ();
   axis_if #(.DATA_W(DATA_W)) stored ();
   logic [DATA_W-1:0] run_data;
+  logic store_room_q;
   logic next_valid, next_bottom, beats_idle, join_idle, none_stored;
 
   pcie_write_beats #(.DATA_W(DATA_W), .LARGEST(LARGEST)) beats (
       .clk, .rst, .mps(settings.mps), .in(bounded), .out(run), .out_data(run_data), .next_valid, .next_bottom, .idle(beats_idle)
   );
   pcie_write_join #(.DATA_W(DATA_W)) join_beats (
-      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .idle(join_idle)
+      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .room(store_room_q), .idle(join_idle)
   );
   stream_fifo #(.T(write_tlp_t), .DEPTH(TLPS)) tlps (.clk, .rst, .in(tlp_in), .out(tlp), .empty(none_stored));
-  axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BYTES * 8 / DATA_W)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());
+  axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());
+
+  // Room for a TLP and two beats is counted, so that a register says it.
+  logic [$clog2(STORE_BEATS)+1:0] beats_q, beats_d;
+  logic [$clog2(TLPS)+1:0] tlps_q, tlps_d;
+  assign tlps_d  = tlps_q + ($bits(tlps_q))'(tlp_in.valid && tlp_in.ready) - ($bits(tlps_q))'(tlp.valid && tlp.ready);
+  assign beats_d = beats_q + ($bits(beats_q))'(stored_in.tvalid && stored_in.tready) - ($bits(beats_q))'(stored.tvalid && stored.tready);
+  always_ff @(posedge clk) begin
+    beats_q      <= rst ? '0 : beats_d;
+    tlps_q       <= rst ? '0 : tlps_d;
+    store_room_q <= !rst && beats_d <= ($bits(beats_q))'(STORE_BEATS - 2) && tlps_d < ($bits(tlps_q))'(TLPS);
+  end
 
   // ---- out: sent or dropped ----
   typedef struct packed {

@@ -28,6 +28,7 @@ module pcie_tags
     input  logic            late_end,             // pulse: those of a tag in quarantine have come
     input  logic [$clog2(TAGS)-1:0] finish_tag,   // of both
     stream_if.source        expired,              // logic [$clog2(TAGS)-1:0]
+    output logic            expired_waits,        // a read waits for that one; combinational
     // reads in order
     input  logic [$clog2(TAGS)-1:0] oldest,
     output logic            oldest_done,
@@ -74,37 +75,43 @@ module pcie_tags
   logic [EPOCH_W:0] cycle_q;
   age_t now_q;
   (* ram_style = "distributed" *) age_t sent_at[TAGS];
-  tag_t scan_q, scanned_q, pending_q;
-  age_t scanned_at_q;
-  logic scanned_valid_q, pending_valid_q;
-  wire  age_t age = now_q - scanned_at_q;
-  wire  waits = busy_q[scanned_q] && !done_q[scanned_q];
-  wire  over  = scanned_valid_q && waits && (end_all || age >= 5'd5);
-  wire  ended = scanned_valid_q && quarantine_q[scanned_q] && !busy_q[scanned_q] && age >= 5'd16;
+  // Each is looked at in turn: `scanned` has when it was sent, `judged` its age and its state, as of a cycle ago.
+  tag_t scan_q, scanned_q, judged_q, pending_q;
+  age_t scanned_at_q, age_q;
+  logic scanned_valid_q, judged_valid_q, waits_q, rests_q, pending_valid_q;
+  wire  over  = judged_valid_q && waits_q && (end_all || age_q >= 5'd5);
+  wire  ended = judged_valid_q && rests_q && age_q >= 5'd16;
 
   // Given out as long as it is so, and one cycle more: the read may be finished, and even its tag be taken again, meanwhile.
   logic still_q;
   wire  load = !pending_valid_q || !still_q;
   assign expired.valid = pending_valid_q && still_q;
   assign expired.data  = pending_q;
+  assign expired_waits = busy_q[pending_q] && !done_q[pending_q];
 
   always_ff @(posedge clk) begin
     if (take) sent_at[next_q] <= now_q;
     scanned_at_q <= sent_at[scan_q];
     scanned_q    <= scan_q;
-    if (load) pending_q <= scanned_q;
-    still_q <= load || (busy_q[pending_q] && !done_q[pending_q]);
+    judged_q     <= scanned_q;
+    age_q        <= now_q - scanned_at_q;
+    waits_q      <= busy_q[scanned_q] && !done_q[scanned_q];
+    rests_q      <= quarantine_q[scanned_q] && !busy_q[scanned_q];
+    if (load) pending_q <= judged_q;
+    still_q <= load || expired_waits;
     if (rst) begin
       cycle_q         <= '0;
       now_q           <= '0;
       scan_q          <= '0;
       scanned_valid_q <= 1'b0;
+      judged_valid_q  <= 1'b0;
       pending_valid_q <= 1'b0;
     end else begin
       cycle_q <= cycle_q == (EPOCH_W + 1)'(EPOCH - 1) ? '0 : cycle_q + 1'b1;
       if (cycle_q == '0) now_q <= now_q + 1'b1;
       scan_q          <= scan_q + 1'b1;
       scanned_valid_q <= !(take && next_q == scan_q);
+      judged_valid_q  <= scanned_valid_q;
       if (load) pending_valid_q <= over;
       else if (expired.ready) pending_valid_q <= 1'b0;
     end
@@ -128,7 +135,7 @@ module pcie_tags
       quarantine_q[finish_tag] <= finish_given_up;
     end
     if (late_end) quarantine_q[finish_tag] <= 1'b0;
-    if (ended) quarantine_q[scanned_q] <= 1'b0;
+    if (ended) quarantine_q[judged_q] <= 1'b0;
     if (drained) busy_q[drained_tag] <= 1'b0;
     if (rst) begin
       busy_q       <= '0;

@@ -2,7 +2,7 @@
 
 // The write channels of AXI4 as a stream of beats that each have one run of enabled bytes. A beat whose strobes have holes comes several
 // times: the lowest dword alone, with any byte enables, until the rest is one run. So every beat, alone or joined to the next one, is a
-// memory write that PCI Express allows (Base Specification 2.2.5). Latency: AW to the first beat 3 cycles, W 2. One beat a cycle.
+// memory write that PCI Express allows (Base Specification 2.2.5). Latency: AW to the first beat 5 cycles, W 3. One beat a cycle.
 module pcie_write_beats
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -38,61 +38,76 @@ module pcie_write_beats
   assign burst_in.valid = in.awvalid;
   assign burst_in.data  = '{beat: in.awaddr[ADDR_W-1:SHIFT], len: in.awlen};
   assign in.awready     = burst_in.ready;
-  stream_fifo #(.T(burst_t), .DEPTH(BURSTS)) bursts (.clk, .rst, .in(burst_in), .out(burst), .empty(none_waits));
+  stream_fifo #(.T(burst_t), .DEPTH(BURSTS), .BYPASS(1'b0)) bursts (.clk, .rst, .in(burst_in), .out(burst), .empty(none_waits));
 
-  logic                  raw_valid_q, raw_last_q, raw_free;
-  logic [DATA_W-1:0]     raw_data_q;
-  enables_t              raw_strb_q;
-  logic [ADDR_W-1:SHIFT] raw_beat_q;
-  logic [7:0]            beat_q;                   // beats of the burst taken
+  typedef struct packed {
+    logic                  last;
+    logic [ADDR_W-1:SHIFT] beat;
+    enables_t              strb;
+    lanes_t                any, prefix, suffix;    // dwords: some byte, those from the first on, those up to the last
+    logic [DATA_W-1:0]     data;
+  } beat_t;
+  beat_t      came_q, raw_q;                       // raw: its runs are told, the lowest first
+  logic       came_valid_q, came_free, raw_valid_q, raw_free;
+  logic [7:0] beat_q;                              // beats of the burst taken
   wire take = in.wvalid && in.wready;
   wire last = beat_q == burst.data.len;
-  assign in.wready   = burst.valid && raw_free;
+  assign in.wready   = burst.valid && came_free;
   assign burst.ready = take && last;
+  assign came_free   = !came_valid_q || raw_free;
 
-  // ---- what is enabled ----
-  lanes_t any_q, prefix_q, suffix_q;               // dwords: some byte, those from the first on, those up to the last
-  lanes_t lowest, chosen, earlier;
-  logic   plain, gap;
-  always_comb begin
-    earlier = '0;                                  // a dword is enabled before it
-    gap     = 1'b0;                                // and one after a gap
-    for (int unsigned i = 0; i < DWORDS; i++) begin
-      earlier[i] = |(any_q & ((lanes_t'(1) << i) - 1'b1));
-      if (i > 0 && any_q[i] && earlier[i] && !any_q[i-1]) gap = 1'b1;
+  // ---- what is enabled: known with the beat, or with the rest of it ----
+  logic   plain_q;                                 // one run
+  lanes_t lowest_q, chosen;                        // its lowest dword
+  wire    more = raw_valid_q && !plain_q;
+  wire lanes_t rest = raw_q.any & ~lowest_q;
+  assign chosen = plain_q ? raw_q.any : lowest_q;
+
+  // More than one bit, by fours: no carry.
+  function automatic logic several(logic [15:0] set);
+    logic [3:0] some, many;
+    for (int unsigned i = 0; i < 4; i++) begin
+      some[i]  = |set[4*i+:4];
+      many[i] = !(set[4*i+:4] inside {4'b0000, 4'b0001, 4'b0010, 4'b0100, 4'b1000});
     end
-    lowest = any_q & ~earlier;
-    plain  = !gap && ((any_q & (any_q >> 1)) & ~suffix_q) == '0 && ((any_q & (any_q << 1)) & ~prefix_q) == '0;
-    chosen = plain ? any_q : lowest;
-  end
+    return |many || !(some inside {4'b0000, 4'b0001, 4'b0010, 4'b0100, 4'b1000});
+  endfunction
+  function automatic logic one_run(lanes_t any, lanes_t prefix, lanes_t suffix);
+    lanes_t rises;
+    rises = any & ~(any << 1);
+    return !several(16'(rises)) && (any & (any >> 1) & ~suffix) == '0 && (any & (any << 1) & ~prefix) == '0;
+  endfunction
+  function automatic lanes_t lowest_of(lanes_t any);
+    return any & ~(any - 1'b1);
+  endfunction
 
   // A TLP ends where the next address is a multiple of its largest size.
-  tlp_bytes_t size;
+  tlp_bytes_t size_q;
   logic [11:0] behind;
-  assign size   = size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps);
-  assign behind = {raw_beat_q[11:SHIFT] + 1'b1, SHIFT'(0)};
+  always_ff @(posedge clk) size_q <= size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps);
+  assign behind = {raw_q.beat[SHIFT+:12-SHIFT] + 1'b1, SHIFT'(0)};
 
   beat_run_t run, run_q;
   always_comb begin
     run        = '0;
-    run.empty  = any_q == '0;
-    run.last   = raw_last_q && plain;
-    run.bottom = chosen[0] && prefix_q[0];
-    run.ends   = run.last || !(chosen[DWORDS-1] && suffix_q[DWORDS-1]) || ({1'b0, behind} & (size - 1'b1)) == '0;
-    run.addr   = {raw_beat_q, SHIFT'(0)};
+    run.empty  = raw_q.any == '0;
+    run.last   = raw_q.last && plain_q;
+    run.bottom = raw_q.any[0] && raw_q.prefix[0];
+    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & (size_q - 1'b1)) == '0;
+    run.addr   = {raw_q.beat, SHIFT'(0)};
     for (int unsigned i = 0; i < DWORDS; i++) begin
-      if (lowest[i]) begin
+      if (lowest_q[i]) begin
         run.first    |= 4'(i);
-        run.first_be |= raw_strb_q[i];
+        run.first_be |= raw_q.strb[i];
       end
-      if (chosen[i] && (i == DWORDS - 1 || !chosen[(i+1)%DWORDS])) run.final_be |= raw_strb_q[i];
+      if (chosen[i] && (i == DWORDS - 1 || !chosen[(i+1)%DWORDS])) run.final_be |= raw_q.strb[i];
     end
-    run.dwords = plain ? 5'($countones(any_q)) : 5'd1;
+    run.dwords = plain_q ? 5'($countones(raw_q.any)) : 5'd1;
   end
 
   logic run_valid_q;
   wire step = !run_valid_q || out.ready;           // the next run comes to the output
-  assign raw_free    = !raw_valid_q || (step && plain);
+  assign raw_free    = !raw_valid_q || (step && plain_q);
   assign out.valid   = run_valid_q;
   assign out.data    = run_q;
   assign next_valid  = raw_valid_q;
@@ -101,30 +116,38 @@ module pcie_write_beats
   always_ff @(posedge clk) begin
     if (step) begin
       run_q    <= run;
-      out_data <= raw_data_q;
+      out_data <= raw_q.data;
     end
-    if (raw_free) begin
-      raw_data_q <= in.wdata;
-      raw_strb_q <= in.wstrb;
-      raw_last_q <= last;
-      raw_beat_q <= burst.data.beat + (ADDR_W - SHIFT)'(beat_q);
+    if (came_free) begin
+      came_q.data <= in.wdata;
+      came_q.strb <= in.wstrb;
+      came_q.last <= last;
+      came_q.beat <= burst.data.beat + (ADDR_W - SHIFT)'(beat_q);
       for (int unsigned i = 0; i < DWORDS; i++) begin
-        any_q[i]    <= in.wstrb[4*i+:4] != '0;
-        prefix_q[i] <= in.wstrb[4*i+:4] inside {4'b1111, 4'b0111, 4'b0011, 4'b0001};
-        suffix_q[i] <= in.wstrb[4*i+:4] inside {4'b1111, 4'b1110, 4'b1100, 4'b1000};
+        came_q.any[i]    <= in.wstrb[4*i+:4] != '0;
+        came_q.prefix[i] <= in.wstrb[4*i+:4] inside {4'b1111, 4'b0111, 4'b0011, 4'b0001};
+        came_q.suffix[i] <= in.wstrb[4*i+:4] inside {4'b1111, 4'b1110, 4'b1100, 4'b1000};
       end
-    end else if (step) any_q <= any_q & ~lowest;   // the rest of it
+    end
+    if (raw_free) raw_q <= came_q;
+    else if (step) raw_q.any <= rest;
+    if (raw_free || step) begin
+      lowest_q <= more ? lowest_of(rest) : lowest_of(came_q.any);
+      plain_q  <= more ? one_run(rest, raw_q.prefix, raw_q.suffix) : one_run(came_q.any, came_q.prefix, came_q.suffix);
+    end
     if (rst) begin
-      run_valid_q <= 1'b0;
-      raw_valid_q <= 1'b0;
-      beat_q      <= '0;
+      run_valid_q  <= 1'b0;
+      raw_valid_q  <= 1'b0;
+      came_valid_q <= 1'b0;
+      beat_q       <= '0;
     end else begin
       if (step) run_valid_q <= raw_valid_q;
-      if (raw_free) raw_valid_q <= take;
+      if (raw_free) raw_valid_q <= came_valid_q;
+      if (came_free) came_valid_q <= take;
       if (take) beat_q <= last ? '0 : beat_q + 1'b1;
     end
   end
-  assign idle = none_waits && !raw_valid_q && !run_valid_q;
+  assign idle = none_waits && !came_valid_q && !raw_valid_q && !run_valid_q;
 
   // The other channels are not used here.
   assign in.arready = 1'b0;

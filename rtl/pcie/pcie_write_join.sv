@@ -2,8 +2,8 @@
 
 // Joins the beats of write bursts to memory write TLPs: a TLP goes on as long as its bytes do, to the end of the burst, to an address that
 // is a multiple of the largest payload, or of LARGEST. Its payload comes out from lane 0. `tlp` comes with the last beat in: its payload is
-// then complete but for one beat at most, which follows in the next cycle. No latency; one beat a cycle, and one cycle more for a TLP whose
-// payload's end does not fit with what was held.
+// then complete but for one beat at most, which follows in the next cycle. When there is no `room`, `run` stops. No latency; one beat
+// a cycle, and one cycle more for a TLP whose payload's end does not fit with what was held.
 module pcie_write_join
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -18,6 +18,7 @@ module pcie_write_join
     input  logic              next_bottom,
     stream_if.source          tlp,                 // write_tlp_t
     axis_if.source            payload,
+    input  logic              room,                // `tlp` takes a value and `payload` two beats
     output logic              idle                 // no TLP is begun
 );
   localparam int unsigned DWORDS = DATA_W / 32;
@@ -56,12 +57,11 @@ module pcie_write_join
   // ---- out ----
   wire ends = !now.empty && closes;
   wire tells = now.empty ? now.last : ends;        // with an entry of `tlp`
-  wire may_tell = !tells || tlp.ready;
-  wire may_give = now.empty || !gives || payload.tready;
-  wire step = run.valid && known && !flush_q && may_tell && may_give;
-  assign run.ready = known && !flush_q && may_tell && may_give;
+  wire may = known && !flush_q && room;            // whether it takes them or not: a short path
+  wire step = run.valid && may;
+  assign run.ready = may;
 
-  assign tlp.valid = run.valid && known && !flush_q && tells && may_give;
+  assign tlp.valid = run.valid && known && !flush_q && tells && room;
   always_comb begin
     write_tlp_t told;
     told.none     = now.empty;
@@ -74,7 +74,7 @@ module pcie_write_join
   end
 
   wire lanes_t last_lanes = overflow ? lanes_t'(DWORDS) : lanes_t'(there);
-  assign payload.tvalid = flush_q || (run.valid && known && !now.empty && gives && may_tell);
+  assign payload.tvalid = flush_q || (run.valid && known && !now.empty && gives && room);
   assign payload.tdata  = merged;
   assign payload.tlast  = flush_q || (closes && !overflow);
   assign payload.tuser  = 1'b0;
@@ -103,6 +103,8 @@ module pcie_write_join
     end
   end
   assign idle = !open_q && !flush_q;
+
+  always_ff @(posedge clk) if (!rst) assert ((!payload.tvalid || payload.tready) && (!tlp.valid || tlp.ready));
 
   // What is empty ends nothing: the beat before saw that it does not go on.
   always_ff @(posedge clk) if (!rst && run.valid && now.empty) assert (!open_q);

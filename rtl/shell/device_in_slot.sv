@@ -70,7 +70,6 @@ module device_in_slot
   axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(HOST_ID_W)) in_host ();
   axil_if #(.ADDR_W(12)) msix ();
   stream_if #(.T(logic [$clog2(VECTORS)-1:0])) by_host (), any ();
-  pcie_fault_t fault;
   logic plane_idle;
 
   pcie_plane #(
@@ -78,7 +77,7 @@ module device_in_slot
   ) plane (
       .clk, .rst, .settings(slot.settings), .credits(slot.credits), .flr_request(slot.flr_request), .flr_done(slot.flr_done),
       .rx_header, .rx_data, .tx_header, .tx_data, .registers(bar0), .memory(bar4), .host(in_host), .msix_registers(msix), .interrupt(any),
-      .events, .fault, .idle(plane_idle)
+      .events, .idle(plane_idle)
   );
 
   // ---- BAR 0 ----
@@ -165,5 +164,5 @@ module device_in_slot
   assign idle = plane_idle && half_idle && page_idle && request_idle && !bar4.awvalid && !bar4.arvalid;
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, fault, bar4.awaddr[ADDR_W-1], bar4.araddr[ADDR_W-1], host.awaddr[ADDR_W-1], host.araddr[ADDR_W-1], bar4.awid, bar4.arid};
+  assign unused_ok = &{1'b0, bar4.awaddr[ADDR_W-1], bar4.araddr[ADDR_W-1], host.awaddr[ADDR_W-1], host.araddr[ADDR_W-1], bar4.awid, bar4.arid};
 endmodule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FIFO for packets, by beats: see stream_fifo for latency, throughput and what it holds.
+// FIFO for packets, by beats: see stream_fifo for throughput and what it holds. Latency 2 cycles.
 module axis_fifo #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned DEPTH = 32  // beats, a power of two
@@ -17,6 +17,6 @@ module axis_fifo #(
   stream_if #(.T(beat_t)) out_beat ();
 
   axis_to_stream from_axis (.in, .out(in_beat));
-  stream_fifo #(.T(beat_t), .DEPTH(DEPTH)) fifo (.clk, .rst, .in(in_beat), .out(out_beat), .empty);
+  stream_fifo #(.T(beat_t), .DEPTH(DEPTH), .BYPASS(1'b0)) fifo (.clk, .rst, .in(in_beat), .out(out_beat), .empty);
   stream_to_axis to_axis (.in(out_beat), .out);
 endmodule

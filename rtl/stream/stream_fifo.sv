@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // First-word-fall-through FIFO: what goes in comes out, in order.
-// One value a cycle, in and out at once. Latency 1 cycle with distributed RAM, 2 cycles with block RAM.
+// One value a cycle, in and out at once. Latency 1 cycle with distributed RAM, 2 cycles with block RAM, or without BYPASS: that is a
+// multiplexer as wide as a value.
 // Holds DEPTH values and one more in the output register: when `out` stops it takes that many, then stops `in`.
 // No combinational path between the two sides.
 module stream_fifo #(
     parameter type T = logic,
     parameter int unsigned DEPTH = 32,          // a power of two, 2 or more
-    parameter bit BLOCK_RAM = DEPTH > 64        // else distributed RAM
+    parameter bit BLOCK_RAM = DEPTH > 64,       // else distributed RAM
+    parameter bit BYPASS = !BLOCK_RAM           // a value goes straight to the output register if there is none before it
 ) (
     input  logic     clk,
     input  logic     rst,
@@ -20,6 +22,9 @@ module stream_fifo #(
   if (DEPTH < 2 || 2 ** PTR_W != DEPTH) begin : g_bad
     $fatal(1, "stream_fifo: DEPTH must be a power of two, 2 or more");
   end
+  if (BLOCK_RAM && BYPASS) begin : g_bad_bypass
+    $fatal(1, "stream_fifo: there is no bypass of a block RAM");
+  end
 
   // One bit more than the address tells full from empty.
   logic [PTR_W:0] write_q, read_q;
@@ -29,7 +34,7 @@ module stream_fifo #(
   wire stored_full = write_q == {~read_q[PTR_W], read_q[PTR_W-1:0]};
   wire push = in.valid && in.ready;
   wire advance = !out_valid_q || out.ready;  // the output register is free for a value
-  wire bypass = !BLOCK_RAM && stored_none;       // a value goes straight to the output register
+  wire bypass = BYPASS && stored_none;
   wire pop = advance && !stored_none;
   wire store = push && !(advance && bypass);
 
@@ -47,7 +52,7 @@ module stream_fifo #(
     (* ram_style = "distributed" *) logic [$bits(T)-1:0] values[DEPTH];
     logic [$bits(T)-1:0] out_q;
     always_ff @(posedge clk) if (store) values[write_q[PTR_W-1:0]] <= in.data;
-    always_ff @(posedge clk) if (advance && (push || pop)) out_q <= stored_none ? in.data : values[read_q[PTR_W-1:0]];
+    always_ff @(posedge clk) if (BYPASS ? advance && (push || pop) : pop) out_q <= bypass ? in.data : values[read_q[PTR_W-1:0]];
     assign out.data = T'(out_q);
   end
 

@@ -25,7 +25,6 @@ module pcie_plane_bench
     axi_if.slave         host,
     stream_if.sink       interrupt,
     output pcie_events_t events,
-    output pcie_fault_t  fault,
     output logic         idle
 );
   axil_if #(.ADDR_W(16)) bus ();
@@ -33,7 +32,7 @@ module pcie_plane_bench
 
   pcie_plane #(.DATA_W(DATA_W), .AXIL_ADDR_W(16), .TIMEOUT(TIMEOUT), .VECTORS(VECTORS), .BAR_MAP(BAR_MAP)) plane (
       .clk, .rst, .settings, .credits, .flr_request, .flr_done, .rx_header, .rx_data, .tx_header, .tx_data, .registers(bus), .memory, .host,
-      .msix_registers(page[1]), .interrupt, .events, .fault, .idle
+      .msix_registers(page[1]), .interrupt, .events, .idle
   );
   axil_demux #(.N(2), .IN_ADDR_W(16), .PAGES({4'h4, 4'h1})) pages (.clk, .rst, .in(bus), .out(page), .idle());
   axil_wires outside (.in(page[0]), .out(registers));

@@ -20,7 +20,6 @@ module pcie_requester_bench
     stream_if.source          tx_header,
     axis_if.source            tx_data,
     output requester_events_t events,
-    output pcie_fault_t       fault,
     output logic              quiet,
     output logic              idle
 );
@@ -51,7 +50,7 @@ module pcie_requester_bench
 
   pcie_requester #(.DATA_W(DATA_W), .TAGS(TAGS), .TIMEOUT(TIMEOUT)) requester (
       .clk, .rst, .settings, .reset, .host, .write_header, .write_data, .read_header, .completion_header(rx_header), .completion_data(rx_data),
-      .writes_inside, .write_gone, .events, .fault, .quiet, .idle
+      .writes_inside, .write_gone, .events, .quiet, .idle
   );
   pcie_transmit #(.DATA_W(DATA_W)) transmit (
       .clk, .rst, .credits, .write_header, .write_data, .writes_inside, .write_gone, .interrupt_header, .interrupt_data, .read_header,

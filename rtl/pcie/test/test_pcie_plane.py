@@ -350,7 +350,6 @@ def test_pcie_plane(width: int) -> None:
             "host": AxiSlave(width),
             "interrupt": Sink("logic [4:0]"),
             "events": Plain("output", "pcie_pkg::pcie_events_t"),
-            "fault": Plain("output", "pcie_pkg::pcie_fault_t"),
             "idle": Plain("output", "logic"),
         },
         sources=[Path(__file__).with_name("pcie_plane_bench.sv")],

@@ -4,6 +4,7 @@
 module stream_fifo_formal #(
     parameter int unsigned DEPTH = 4,
     parameter bit BLOCK_RAM = 1'b0,
+    parameter bit BYPASS = !BLOCK_RAM,
     parameter bit REACH = 1'b0
 ) (
     input logic clk,
@@ -19,7 +20,7 @@ module stream_fifo_formal #(
   assign in.data   = in_data;
   assign out.ready = out_ready;
 
-  stream_fifo #(.T(logic), .DEPTH(DEPTH), .BLOCK_RAM(BLOCK_RAM)) dut (.clk, .rst, .in, .out, .empty);
+  stream_fifo #(.T(logic), .DEPTH(DEPTH), .BLOCK_RAM(BLOCK_RAM), .BYPASS(BYPASS)) dut (.clk, .rst, .in, .out, .empty);
 
   polite_source #(.ASSUME(1'b1)) source (.clk, .rst, .valid(in.valid), .ready(in.ready), .data(in.data));
   polite_source sink (.clk, .rst, .valid(out.valid), .ready(out.ready), .data(out.data));

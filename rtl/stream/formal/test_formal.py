@@ -9,10 +9,10 @@ from nacelle_tb.formal import prove
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("block_ram", [0, 1])
+@pytest.mark.parametrize(("block_ram", "bypass"), [(0, 1), (0, 0), (1, 0)])
 @pytest.mark.parametrize("depth", [2, 4])
-def test_stream_fifo(depth: int, block_ram: int) -> None:
-    prove(HERE / "stream_fifo_formal.sv", {"DEPTH": depth, "BLOCK_RAM": block_ram})
+def test_stream_fifo(depth: int, block_ram: int, bypass: int) -> None:
+    prove(HERE / "stream_fifo_formal.sv", {"DEPTH": depth, "BLOCK_RAM": block_ram, "BYPASS": bypass})
 
 
 CELLS = ["stream_arbiter", "stream_fork", "stream_demux", "stream_share", "stream_skid", "axis_store", "time"]

@@ -38,7 +38,6 @@ def pcie(data_w: int) -> str:
         "msix_registers": AxilSlave(12),
         "interrupt": Sink("logic [4:0]"),
         "events": Plain("output", "pcie_pkg::pcie_events_t"),
-        "fault": Plain("output", "pcie_pkg::pcie_fault_t"),
         "idle": Plain("output", "logic"),
     }
     bars = bar_map({0: 1 << 20, 2: 1 << 16, 4: 1 << 32}, {2: 1 << 40})
