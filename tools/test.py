@@ -112,7 +112,7 @@ def simulators(lane: Lane) -> Outcome:
     # The one that takes longest comes first.
     kinds: dict[str, tuple[str, ...]] = {name: ("--device", name, "--data-w", "64") for name in ("test", "slot", "ecc", "ecp5")}
     kinds |= {str(width): ("--data-w", str(width)) for width in sorted(WIDTHS, reverse=True)}
-    kinds |= {"64_waves": ("--data-w", "64", "--waves")} if LONG else {}
+    kinds |= {"64_waves": ("--data-w", "64", "--waves"), "512_slot": ("--device", "slot", "--data-w", "512")} if LONG else {}
     names = {f"sim::build_{kind}": arguments for kind, arguments in kinds.items()}
 
     def build(arguments: tuple[str, ...]) -> int:

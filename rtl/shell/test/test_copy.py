@@ -21,6 +21,7 @@ from nacelle_tb.copy import (
     CopyQueue,
 )
 from nacelle_tb.load import Flow, Load
+from nacelle_tb.long import LONG
 from nacelle_tb.session import SimDevice, configure
 
 IOVA = 0x12_3456_0000_0000
@@ -245,6 +246,7 @@ def test_reads_that_go_wrong(what: str) -> None:
 # ---- figures ----
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long builds the library of 512 bits")
 def test_figures() -> None:
     """Cycles from the doorbell until the completion of one copy is seen; GB/s by what twice as many take longer than so many."""
     ways = {"host to device": (HOST, NEAR), "device to host": (NEAR, HOST)}
