@@ -107,6 +107,8 @@ def record(device: str, share: int, seed: int, first: int, end: int) -> list[dic
     """What a device answers to a share of the cases from `first` to before `end`. If the suite ends early, it goes on once, with
     another device."""
     begin, end = (first + (end - first) * edge // SHARES for edge in (share, share + 1))
+    if begin == end:
+        return []
     cases: list[dict[str, Any]] = []
     for _ in range(2):
         start, count = begin + len(cases), end - begin - len(cases)

@@ -324,7 +324,16 @@ fn spoil(rng: &mut fastrand::Rng, shot: &mut Shot, mtu: usize) {
             3 => {
                 shot.length = pick(
                     rng,
-                    &[0, 1, shot.length + 1, shot.length.saturating_sub(1), 8193, 1 << 31, (1 << 31) + 1, u32::MAX],
+                    &[
+                        0,
+                        1,
+                        shot.length.wrapping_add(1),
+                        shot.length.saturating_sub(1),
+                        8193,
+                        1 << 31,
+                        (1 << 31) + 1,
+                        u32::MAX,
+                    ],
                 )
             }
             4 => shot.payload = Payload::Pattern(pick(rng, &[0, 1, mtu - 4, mtu - 1, mtu, mtu + 1, mtu + 4]).min(4096)),
