@@ -364,7 +364,7 @@ async def progress_restores_the_retries(dut) -> None:
     await bench.complete(1)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=4, timeout_unit="ms")
 async def rnr_naks_restore_the_retries(dut) -> None:
     """A peer without a receive answers for as long as it has none; in that time more packets are lost than there are retries."""
     bench = Bench(dut)
