@@ -152,31 +152,13 @@ module control_plane
   if (STORE) begin : g_images
     axil_wires to_images (.in(slave[IMAGES_SLAVE]), .out(images));
   end else begin : g_no_images
-    assign images.awaddr  = '0;
-    assign images.awvalid = 1'b0;
-    assign images.wdata   = '0;
-    assign images.wstrb   = '0;
-    assign images.wvalid  = 1'b0;
-    assign images.bready  = 1'b1;
-    assign images.araddr  = '0;
-    assign images.arvalid = 1'b0;
-    assign images.rready  = 1'b1;
-    wire unused = &{1'b0, images.awready, images.wready, images.bvalid, images.bresp, images.arready, images.rvalid, images.rdata, images.rresp};
+    axil_silent silent (.out(images));
   end
 
   if (COPY) begin : g_copy
     axil_wires to_copy (.in(slave[COPY_SLAVE]), .out(copy));
   end else begin : g_no_copy
-    assign copy.awaddr  = '0;
-    assign copy.awvalid = 1'b0;
-    assign copy.wdata   = '0;
-    assign copy.wstrb   = '0;
-    assign copy.wvalid  = 1'b0;
-    assign copy.bready  = 1'b1;
-    assign copy.araddr  = '0;
-    assign copy.arvalid = 1'b0;
-    assign copy.rready  = 1'b1;
-    wire unused = &{1'b0, copy.awready, copy.wready, copy.bvalid, copy.bresp, copy.arready, copy.rvalid, copy.rdata, copy.rresp};
+    axil_silent silent (.out(copy));
   end
 
   if (SENSORS != 0) begin : g_sensors
