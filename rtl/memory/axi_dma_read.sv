@@ -17,7 +17,7 @@ module axi_dma_read
     parameter int unsigned ID_W         = 4,
     parameter int unsigned BURST_BYTES  = 4096,
     parameter int unsigned BUFFER_BEATS = 512,    // power of two, at least one burst
-    parameter int unsigned ALIGN        = 1,      // 1, 4 or the bytes of a beat: what addresses are a multiple of
+    parameter int unsigned ALIGN        = 1,      // 1 or 4: what addresses are a multiple of
     parameter bit          IN_PLACE     = 1'b0,
     parameter bit          STORE        = 1'b1    // 0: who takes `data` never stops it, and beats are not stored: 2 cycles less
 ) (
@@ -31,7 +31,6 @@ module axi_dma_read
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned LANE_W = $clog2(BYTES);
   localparam int unsigned SLOT_W = $clog2(BUFFER_BEATS);
-  localparam bit          WHOLE = IN_PLACE || ALIGN == BYTES;   // beats of memory are those of the packet
 
   typedef logic [LANE_W-1:0] lane_t;
   typedef logic [SLOT_W:0]   beats_t;
@@ -77,8 +76,8 @@ module axi_dma_read
   assign note_in.data  = '{
       first: burst.data.first,
       last: burst.data.last,
-      wraps: burst.data.wraps && !WHOLE,
-      shift: WHOLE ? '0 : lane_t'(burst.data.shift),
+      wraps: burst.data.wraps && !IN_PLACE,
+      shift: IN_PLACE ? '0 : lane_t'(burst.data.shift),
       tail: IN_PLACE ? '1 : lane_t'(burst.data.tail)
   };
   // Never full: each burst has reserved at least one beat.
@@ -120,7 +119,7 @@ module axi_dma_read
 
   assign here  = beat.valid && note.valid;
   assign last  = note.data.last && beat.data.last;
-  assign spent = last && note.data.wraps && !WHOLE;
+  assign spent = last && note.data.wraps;
   assign error = beat.data.error || (error_q && !(note.data.first && opens_q));
 
   assign emit       = held_q && (alone_q || here) && (!data.tvalid || data.tready);
@@ -129,7 +128,7 @@ module axi_dma_read
   assign beat.ready = pop;
   assign note.ready = pop && beat.data.last;
 
-  if (WHOLE) begin : g_whole
+  if (IN_PLACE) begin : g_in_place
     assign merged = held_data_q;
     logic unused_ok;
     assign unused_ok = &{1'b0, shift_q};
@@ -140,7 +139,7 @@ module axi_dma_read
   always_ff @(posedge clk) begin
     if (pop) begin
       held_data_q <= beat.data.data;
-      alone_q     <= WHOLE || last || note.data.shift == '0;
+      alone_q     <= last || note.data.shift == '0;
       end_q       <= last;
       error_q     <= error;
       shift_q     <= note.data.shift;

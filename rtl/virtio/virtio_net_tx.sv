@@ -97,13 +97,12 @@ module virtio_net_tx
   assign sum   = 33'(sum_q) + (answer ? '0 : 33'(segment.data.len));
   assign long_ = sum > 33'(LIMIT);
 
-  // Memory is read by whole beats: the bytes are put together once.
+  // Beats come as they lie in memory: axis_gather puts the bytes together.
   wire skip = long_ || segment.data.error || answer;
   wire [LANE_W-1:0] first_lane = segment.data.addr[LANE_W-1:0];
   wire [LANE_W-1:0] last_lane = first_lane + segment.data.len[LANE_W-1:0] - 1'b1;
   assign cmd_in.valid     = part[0].valid;
-  assign cmd_in.data      = '{target: '0, key: '0, addr: {part[0].data.addr[ADDR_W-1:LANE_W], LANE_W'(0)},
-                              length: skip ? '0 : part[0].data.len + 32'(first_lane)};
+  assign cmd_in.data      = '{target: '0, key: '0, addr: part[0].data.addr, length: skip ? '0 : part[0].data.len};
   assign part[0].ready    = cmd_in.ready;
   assign note_in.valid    = part[1].valid;
   assign note_in.data     = '{ends: part[1].data.last, none: skip, first: 6'(first_lane), last: 6'(last_lane)};
@@ -127,7 +126,7 @@ module virtio_net_tx
 
   axis_if #(.DATA_W(DATA_W)) data ();
   logic dma_idle;
-  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(512), .ALIGN(BYTES)) reader (
+  axi_dma_read #(.DATA_W(DATA_W), .ID_W(ID_W), .BURST_BYTES(1024), .BUFFER_BEATS(512), .IN_PLACE(1'b1)) reader (
       .clk, .rst, .cmd, .mem, .data, .idle(dma_idle)
   );
 
