@@ -10,9 +10,10 @@ import cocotb
 import pytest
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge
-from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import run
 from nacelle_tb.device import named
 from nacelle_tb.device_rtl import generate
+from nacelle_tb.kernel import kernel_ports
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -214,20 +215,5 @@ def test_kernel_fetch(width: int) -> None:
         __file__,
         sources=[generate(named("test")).folder / "kernel_fetch_pkg.sv"],
         params={"DATA_W": width},
-        ports={
-            "identity": Plain("output", f"{C}kernel_identity_t"),
-            "ctrl": AxilSlave(),
-            "job": Sink(f"{C}job_t"),
-            "done": Source(f"{C}done_t"),
-            "mem": AxiMaster(width),
-            "rx": AxisSink(width),
-            "tx": AxisSource(width),
-            "wqe": Source(f"{P}rdma_wqe_t"),
-            "cqe": Sink(f"{P}rdma_cqe_t"),
-            "connect": Source(f"{P}kernel_connect_t"),
-            "conn": Sink(f"{P}kernel_conn_t"),
-            "bus": AxilMaster(20),
-            "msg_tx": AxisSource(width),
-            "msg_rx": AxisSink(width),
-        },
+        ports=kernel_ports(width),
     )

@@ -7,7 +7,8 @@ import random
 
 import cocotb
 import pytest
-from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import run
+from nacelle_tb.kernel import kernel_ports
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -58,14 +59,6 @@ def test_kernel_increment(width: int) -> None:
         "kernel_increment",
         __file__,
         params={"DATA_W": width, "MOVE_W": MOVE_W},
-        ports={
-            "identity": Plain("output", "compute_pkg::kernel_identity_t"), "ctrl": AxilSlave(),
-            "job": Sink("compute_pkg::job_t"), "done": Source("compute_pkg::done_t"), "mem": AxiMaster(width),
-            "rx": AxisSink(width), "tx": AxisSource(width), "wqe": Source("roce_pkg::rdma_wqe_t"),
-            "cqe": Sink("roce_pkg::rdma_cqe_t"),
-            "connect": Source("roce_pkg::kernel_connect_t"), "conn": Sink("roce_pkg::kernel_conn_t"),
-            "bus": AxilMaster(20),
-            "msg_tx": AxisSource(width), "msg_rx": AxisSink(width),
-        },
+        ports=kernel_ports(width),
         random_state=True,
     )  # fmt: skip

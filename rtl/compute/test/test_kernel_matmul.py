@@ -13,7 +13,8 @@ import struct as pystruct
 import cocotb
 import numpy as np
 import pytest
-from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import run
+from nacelle_tb.kernel import kernel_ports
 from nacelle_tb.long import LONG
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
@@ -216,20 +217,5 @@ def test_kernel_matmul(width: int, rows: int, cols: int) -> None:
         params={"DATA_W": width, "ROWS": rows, "COLS": cols},
         # A small array takes long.
         env={"NACELLE_CELLS": str(rows * cols), **at_width(width, "^(?!.*(two_panels|stall=0.0))", everything_at=512)},
-        ports={
-            "identity": Plain("output", "compute_pkg::kernel_identity_t"),
-            "ctrl": AxilSlave(),
-            "job": Sink("compute_pkg::job_t"),
-            "done": Source("compute_pkg::done_t"),
-            "mem": AxiMaster(width),
-            "rx": AxisSink(width),
-            "tx": AxisSource(width),
-            "wqe": Source("roce_pkg::rdma_wqe_t"),
-            "cqe": Sink("roce_pkg::rdma_cqe_t"),
-            "connect": Source("roce_pkg::kernel_connect_t"),
-            "conn": Sink("roce_pkg::kernel_conn_t"),
-            "bus": AxilMaster(20),
-            "msg_tx": AxisSource(width),
-            "msg_rx": AxisSink(width),
-        },
+        ports=kernel_ports(width),
     )

@@ -11,9 +11,10 @@ import pytest
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import RisingEdge
 from nacelle_tb.axil import DECERR, OKAY, SLVERR, Monitor, Slave
-from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, AxisSink, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.bench import run
 from nacelle_tb.device import DEVICES, load
 from nacelle_tb.device_rtl import generate
+from nacelle_tb.kernel import kernel_ports
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -141,20 +142,5 @@ def test_kernel_observe(width: int) -> None:
         __file__,
         sources=[generate(load(DEVICES / "test.toml")).folder / "kernel_observe_pkg.sv"],
         params={"DATA_W": width},
-        ports={
-            "identity": Plain("output", "compute_pkg::kernel_identity_t"),
-            "ctrl": AxilSlave(),
-            "job": Sink("compute_pkg::job_t"),
-            "done": Source("compute_pkg::done_t"),
-            "mem": AxiMaster(width),
-            "rx": AxisSink(width),
-            "tx": AxisSource(width),
-            "wqe": Source("roce_pkg::rdma_wqe_t"),
-            "cqe": Sink("roce_pkg::rdma_cqe_t"),
-            "connect": Source("roce_pkg::kernel_connect_t"),
-            "conn": Sink("roce_pkg::kernel_conn_t"),
-            "bus": AxilMaster(20),
-            "msg_tx": AxisSource(width),
-            "msg_rx": AxisSink(width),
-        },
+        ports=kernel_ports(width),
     )

@@ -9,12 +9,11 @@ import struct
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.bench import AxilMaster, AxilSlave, AxiMaster, Plain, Sink, Source, run
-from nacelle_tb.bench import AxisSink as AxisSinkPort
-from nacelle_tb.bench import AxisSource as AxisSourcePort
+from nacelle_tb.bench import run
 from nacelle_tb.cci import offset
 from nacelle_tb.device import DEVICES, load
 from nacelle_tb.device_rtl import generate
+from nacelle_tb.kernel import kernel_ports
 from nacelle_tb.memory import DECERR, AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -209,20 +208,5 @@ def test_kernel_reflect(width: int) -> None:
         __file__,
         sources=[generate(DEVICE).folder / "kernel_reflect_pkg.sv"],
         params={"DATA_W": width},
-        ports={
-            "identity": Plain("output", "compute_pkg::kernel_identity_t"),
-            "ctrl": AxilSlave(),
-            "job": Sink("compute_pkg::job_t"),
-            "done": Source("compute_pkg::done_t"),
-            "mem": AxiMaster(width),
-            "rx": AxisSinkPort(width),
-            "tx": AxisSourcePort(width),
-            "wqe": Source("roce_pkg::rdma_wqe_t"),
-            "cqe": Sink("roce_pkg::rdma_cqe_t"),
-            "connect": Source("roce_pkg::kernel_connect_t"),
-            "conn": Sink("roce_pkg::kernel_conn_t"),
-            "bus": AxilMaster(20),
-            "msg_tx": AxisSourcePort(width),
-            "msg_rx": AxisSinkPort(width),
-        },
+        ports=kernel_ports(width),
     )
