@@ -15,7 +15,6 @@
 // packet a cycle of one READ. When `packet` stalls, READs and atomics wait in their queues and acknowledgements behind them, while
 // acknowledgements of other QPs leave; when `ack` stalls, acknowledgements are coalesced. `respond` stalls only when `qp_event` or `failed`
 // stalls: the queues hold every request that the responder may accept.
-// the responder may take.
 module roce_response
   import memory_pkg::*;
   import roce_wire_pkg::*;
@@ -86,8 +85,8 @@ module roce_response
   roce_qp_write_if #(.T(rsp_head_t)) head ();
   roce_qp_write_if #(.T(rsp_executed_t)) executed ();
   roce_qp_write_if #(.T(rsp_ack_t)) newest ();
-  roce_qp_read_if #(.T(logic [23:0])) newest_msn ();
-  roce_qp_read_if #(.T(rsp_ack_t)) newest_ack ();
+  roce_qp_read_if #(.T(rsp_ack_t)) newest_for_intake ();
+  roce_qp_read_if #(.T(rsp_ack_t)) newest_for_ack ();
   qp_index_t     intake_index, send_index, ack_index, atomic_index;
   rsp_tail_t     intake_tail;
   rsp_head_t     send_head;
@@ -120,8 +119,8 @@ module roce_response
       .atomic_executed,
       .done_index(rd_done_slot),
       .done(rd_done),
-      .newest_msn,
-      .newest_ack
+      .newest_for_intake,
+      .newest_for_ack
   );
 
   // ---- rings ----
@@ -213,7 +212,7 @@ module roce_response
       .tail(intake_tail),
       .head(intake_head),
       .live(live[0]),
-      .newest_msn,
+      .newest_before(newest_for_intake),
       .fail,
       .at(intake_at),
       .tail_next(tail),
@@ -402,7 +401,7 @@ module roce_response
       .index(ack_index),
       .tail(ack_tail),
       .head(ack_head),
-      .newest(newest_ack),
+      .newest(newest_for_ack),
       .ack,
       .watch,
       .engaged,

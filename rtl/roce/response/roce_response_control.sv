@@ -3,8 +3,8 @@
 // Takes QPs into and out of service, one command at a time, answered in order (0: no such QP). QP_SETUP and QP_RESET first terminate the
 // QP: nothing of it is accepted any more, no visit begins until every response in roce_tx has left with its payload (responses of other QPs
 // wait for that, acknowledgements do not), and none of its atomics is executed. Then its tables are initialized, and its newest
-// acknowledgement, which may be the NAK of the error that ended it, is sent. QP_MODIFY to QPS_ERR takes the QP out of service; pending
-// acknowledgements still leave. QP_MODIFY to any other state has no effect here.
+// acknowledgement, which may be the NAK of the error that ended it, is sent. QP_MODIFY has no effect here, whatever the state: a QP in error
+// gets no more requests from the responder, and those before the error are answered before its NAK (IBTA 9.7.5: in the order of the requests).
 //
 // A few tens of cycles when the device is idle; under load the time to send the packets queued in roce_tx, to execute one atomic and to
 // send one acknowledgement of each QP. After reset the unit clears the tables of all QPs, one a cycle; nothing is accepted meanwhile.
@@ -57,7 +57,6 @@ module roce_response_control
   qp_cmd_t            came, cmd_q;
   logic               exists_q;
   assign came = cmd.data;
-  wire stops = cmd_q.op != QP_MODIFY;
 
   roce_qp_flags #(
       .QPS(QPS),
@@ -97,9 +96,9 @@ module roce_response_control
           cmd_q    <= came;
           watch    <= sq_index(came.qpn);
           exists_q <= qpn_exists(came.qpn, QPS);
-          state_q  <= qpn_exists(came.qpn, QPS) && (came.op != QP_MODIFY || came.state == QPS_ERR) ? C_KILL : C_ANSWER;
+          state_q  <= qpn_exists(came.qpn, QPS) && came.op != QP_MODIFY ? C_KILL : C_ANSWER;
         end
-        C_KILL: state_q <= stops ? C_PAUSE : C_ANSWER;
+        C_KILL: state_q <= C_PAUSE;
         C_PAUSE: if (intake_idle) state_q <= C_ATOMICS;
         C_ATOMICS: if (!executing || executing_index != watch) state_q <= C_RESPONSES;
         C_RESPONSES: if (send_idle && tx_idle) state_q <= C_CLOSE;

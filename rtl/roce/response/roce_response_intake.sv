@@ -2,7 +2,8 @@
 
 // Takes the responder's requests for responses: queues READs and atomics of each QP, stores the operands of atomics in a second queue, and
 // keeps the newest acknowledgement of each QP. A fault takes the QP out of service: its newest acknowledgement becomes a NAK, "remote
-// access error" if a key was no longer valid, else "remote operational error", and the fault is reported on `qp_event` and `failed`.
+// access error" if a key was no longer valid, else "remote operational error", and the fault is reported on `qp_event` and `failed`. Faults
+// come as memory answers, so an older request may fail after a newer one: the NAK becomes that of the oldest, which the peer waits for.
 //
 // One every 2 cycles, also on one QP; `respond` to `work` or `name` 2 cycles. A READ or atomic supersedes older acknowledgements. A
 // duplicate that finds RD_DEPTH entries in the queue is dropped: the peer will retransmit it. Responses of a QP out of service are dropped.
@@ -27,7 +28,7 @@ module roce_response_intake
     input  rsp_tail_t  tail,
     input  rsp_count_t head,         // entries answered
     input  logic       live,         // in service
-    roce_qp_read_if.reader newest_msn,  // logic [23:0], MSN of its newest acknowledgement
+    roce_qp_read_if.reader newest_before,  // rsp_ack_t, its newest acknowledgement
 
     output logic       fail,         // take this QP out of service
     output qp_index_t  at,           // the following are of this QP:
@@ -60,7 +61,7 @@ module roce_response_intake
   rsp_fault_t broken[2];
   logic      in_fault_q, in_exists_q;
   rsp_tail_t tail_q;
-  logic      queues_q, forgets_q, executes_q, breaks_q, acknowledges_q, renews_q, pend_q;   // what I_DECIDE does
+  logic      queues_q, forgets_q, executes_q, breaks_q, ends_q, acknowledges_q, renews_q, pend_q;   // what I_DECIDE does
   logic      event_valid_q, failed_valid_q;
   qp_failed_t failed_q;
   logic      done;
@@ -95,11 +96,11 @@ module roce_response_intake
 
   // ---- read ----
   qp_index_t in_index_q;
-  logic [23:0] msn;
-  assign index            = in_index_q;
-  assign newest_msn.read  = state_q == I_LOOK;
-  assign newest_msn.index = in_index_q;
-  assign msn              = newest_msn.data;
+  rsp_ack_t  latest;
+  assign index               = in_index_q;
+  assign newest_before.read  = state_q == I_LOOK;
+  assign newest_before.index = in_index_q;
+  assign latest              = newest_before.data;
   rsp_count_t inside_it;
   assign inside_it = tail.count - head;
   wire serves     = in_exists_q && live;
@@ -119,7 +120,8 @@ module roce_response_intake
       queues_q       <= serves && for_queue && room;
       forgets_q      <= serves && for_queue && !room;
       executes_q     <= serves && for_queue && room && for_atomic && !in_q.duplicate;
-      breaks_q       <= serves && in_fault_q;
+      breaks_q       <= in_exists_q && in_fault_q;
+      ends_q         <= serves && in_fault_q;
       acknowledges_q <= serves && !in_fault_q && !for_queue;
       renews_q       <= serves && (!for_queue || (room && !in_q.duplicate));
       pend_q         <= !for_queue;
@@ -136,6 +138,7 @@ module roce_response_intake
 
   // ---- decide ----
   wire decide = state_q == I_DECIDE && !(in_fault_q && (event_valid_q || failed_valid_q));
+  wire older = breaks_q && psn_before(in_q.psn, latest.psn);
   wire visit = queues_q || breaks_q;    // a visit to a QP out of service discards its queue; the NAK can be sent after that
 
   assign work.valid   = decide && visit;
@@ -147,7 +150,7 @@ module roce_response_intake
   assign done         = decide && (!visit || work.ready) && (!acknowledges_q || name.ready);
 
   assign at          = index;
-  assign fail        = done && breaks_q;
+  assign fail        = done && ends_q;
   assign entry_count = tail_q.count;
   assign tail_next.valid = done && queues_q;
   assign tail_next.index = index;
@@ -183,11 +186,11 @@ module roce_response_intake
       };
 
   assign pend = pend_q;
-  assign newest.valid = done && renews_q;
+  assign newest.valid = done && (renews_q || older);
   assign newest.index = index;
   assign newest.data  = rsp_ack_t'{
           psn: in_q.psn,
-          aeth: in_fault_q ? {in_q.aeth.syndrome, msn} : in_q.aeth
+          aeth: in_fault_q ? {in_q.aeth.syndrome, latest.aeth.msn} : in_q.aeth
       };
   assign forgotten    = done && forgets_q;
   assign idle         = state_q == I_EMPTY && !next.valid;

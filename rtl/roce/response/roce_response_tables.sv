@@ -40,8 +40,8 @@ module roce_response_tables
     output rsp_executed_t   atomic_executed,
     input  qp_index_t       done_index,
     output logic [7:0]      done,
-    roce_qp_read_if.table_  newest_msn,   // logic [23:0]
-    roce_qp_read_if.table_  newest_ack    // rsp_ack_t
+    roce_qp_read_if.table_  newest_for_intake,  // rsp_ack_t
+    roce_qp_read_if.table_  newest_for_ack      // rsp_ack_t
 );
   localparam int unsigned INDEX_W = $clog2(QPS);
   typedef logic [INDEX_W-1:0] index_t;
@@ -106,20 +106,16 @@ module roce_response_tables
       .read_index(atomic_index), .read_data(atomic_executed)
   );
 
-  // A NAK for a fault needs the MSN only.
-  wire index_t newest_at     = index_t'(newest.index);
-  wire index_t newest_msn_at = index_t'(newest_msn.index);
-  wire index_t newest_ack_at = index_t'(newest_ack.index);
-  logic [23:0] msn;
-  rsp_ack_t    ack;
-  assign newest_msn.data = msn;
-  assign newest_ack.data = ack;
-  ram_1w1r #(.T(logic [23:0]), .WORDS(QPS)) newest_msns (
-      .clk, .write(newest.valid), .write_at(newest_at), .write_data(newest_word.aeth.msn),
-      .read(newest_msn.read), .read_at(newest_msn_at), .read_data(msn)
-  );
-  ram_1w1r #(.T(rsp_ack_t), .WORDS(QPS)) newest_acks (
+  wire index_t newest_at = index_t'(newest.index);
+  rsp_ack_t to_intake, to_ack;
+  assign newest_for_intake.data = to_intake;
+  assign newest_for_ack.data    = to_ack;
+  ram_1w1r #(.T(rsp_ack_t), .WORDS(QPS)) intake_newest (
       .clk, .write(newest.valid), .write_at(newest_at), .write_data(newest_word),
-      .read(newest_ack.read), .read_at(newest_ack_at), .read_data(ack)
+      .read(newest_for_intake.read), .read_at(index_t'(newest_for_intake.index)), .read_data(to_intake)
+  );
+  ram_1w1r #(.T(rsp_ack_t), .WORDS(QPS)) ack_newest (
+      .clk, .write(newest.valid), .write_at(newest_at), .write_data(newest_word),
+      .read(newest_for_ack.read), .read_at(index_t'(newest_for_ack.index)), .read_data(to_ack)
   );
 endmodule

@@ -83,6 +83,7 @@ class Peer:
     cut: bool = False  # its first item may end in the middle
     spoilt: int | None = None  # PSN of the first packet that memory refused
     doomed: bool = False  # something given to it will fail
+    overtaken: bool = False  # a request behind one that memory refuses fails first: each gets a NAK
     ending: bool = False  # a reset is under way: what waits to be answered may be dropped
     dead: bool = False
     seen: list[Any] = field(default_factory=list)
@@ -343,6 +344,9 @@ class Bench:
                 self.skipped += 1
             assert peer.items[0].packets[0].bad and not peer.items[0].packets[0].payload
             peer.spoilt = peer.items[0].packets[0].psn
+        if peer.overtaken and value == psn(peer.spoilt + 1):
+            assert syndrome == NAK_REM_OP and not peer.dead
+            return
         if peer.spoilt is not None:
             assert (value, syndrome, msn) == (peer.spoilt, NAK_REM_OP, peer.msn)
             peer.dead = True
@@ -797,11 +801,9 @@ async def commands_for_what_is_not_there(dut: Any) -> None:
     bench.acknowledge(peer)
     bench.read(peer, WORDS, 100)
     await bench.quiet()
-    # In the error state nothing more is answered; what is for a QP that was never set up, or does not exist, is dropped.
-    bench.cmd.send(op=op("QP_MODIFY"), qpn=7, state=op("QPS_ERR"))
-    assert await bench.answer.recv() == 1
+    # What is for a QP that was never set up, or does not exist, is dropped.
     count = len(bench.seen)
-    for qpn in (7, 8, 0, 2 + bench.qps):
+    for qpn in (8, 0, 2 + bench.qps):
         for kind in ("RESPOND_ACK", "RESPOND_READ", "RESPOND_ATOMIC"):
             bench.respond.send(kind=op(kind), qpn=qpn, addr=64, length=64, path_mtu=3)
     await bench.respond.drained()
@@ -810,6 +812,45 @@ async def commands_for_what_is_not_there(dut: Any) -> None:
     await bench.setup(7)
     bench.acknowledge(bench.peers[7])
     await bench.quiet()
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=some([0.3, 0.0]))
+async def an_error_leaves_what_was_before_it_to_be_answered(dut: Any, stall: float) -> None:
+    """READs and atomics whose QP goes to error while they wait: the peer gets them, then the NAK of the request behind them."""
+    bench = Bench(dut, stall, latency=(5, 60))
+    await bench.start()
+    peer = await bench.setup(7, mtu=5)
+    bench.read(peer, WORDS, 60_000)
+    bench.atomic(peer, 0, False, 1)
+    bench.read(peer, WORDS, 5000)
+    bench.acknowledge(peer, NAK_REM_ACCESS, peer.next_psn)
+    await bench.respond.drained()
+    bench.cmd.send(op=op("QP_MODIFY"), qpn=7, state=op("QPS_ERR"))
+    assert await bench.answer.recv() == 1
+    await bench.quiet()
+    assert not peer.items and [s[:2] for s in peer.seen] == [(peer.next_psn, NAK_REM_ACCESS)]
+
+
+@cocotb.test()
+@cocotb.parametrize(slow=[400, 3000])
+async def the_oldest_failure_is_told(dut: Any, slow: int) -> None:
+    """Memory refuses an atomic at once, and the READ before it much later: the peer waits for the READ's answer."""
+    bench = Bench(dut, latency=slow)
+    bench.atomics.latency = (5, 5)
+    await bench.start()
+    for first, second in ((100, 1), (1, 100)):
+        peer = await bench.setup(2, mtu=5)
+        peer.overtaken, oldest = True, peer.next_psn
+        bench.read(peer, BAD[0], first)
+        bench.atomic(peer, BAD[0] + 8, False, 1)
+        bench.read(peer, WORDS, second)
+        await bench.quiet()
+        assert peer.seen[-1][:2] == (oldest, NAK_REM_OP)
+        assert [e.qpn for e in bench.qp_event.received] == [2] == [f.qpn for f in bench.failed.received]
+        bench.qp_event.received.clear()
+        bench.failed.received.clear()
+        await bench.reset(peer)
 
 
 async def nak(bench: Bench, peer: Peer, syndrome: int = NAK_REM_ACCESS) -> int:
