@@ -170,6 +170,8 @@ impl Bench {
     }
 
     /// The device's queue pair of a peer has failed, or fails soon.
+    ///
+    /// Its peer need not hear of it: of a READ and a WRITE that fail at a time neither may be answered.
     pub(crate) fn fails(&self, driver: &mut impl Driver, qpn: u32) {
         let end = Instant::now() + LONG;
         while command(driver, QP_QUERY, &[(0, qpn)]) & 7 != ERR {
