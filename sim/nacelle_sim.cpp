@@ -212,7 +212,7 @@ struct nacelle_sim {
     }
 
     void tick_slot() {
-        slot.tick(stats.cycles, top.slot_flr_done);
+        slot.tick(stats.cycles, top.slot_flr_done[0]);
         while (to_device.room() && slot.offered(to_device.held())) to_device.push(*slot.offered(to_device.held()));
     }
 
@@ -255,16 +255,16 @@ struct nacelle_sim {
     void drive_slot() {
         const auto size_code = [](uint32_t size) { return uint8_t(__builtin_ctz(size) - 7); };  // as Device Control has it
         const nacelle_sim_slot_space &space = slot.space;
-        top.slot_id = uint16_t(space.id);
-        top.slot_mps = size_code(space.mps);
-        top.slot_mrrs = size_code(space.mrrs);
-        top.slot_rcb_128 = space.rcb == 128;
-        top.slot_extended_tags = space.extended_tags != 0;
-        top.slot_memory_space = space.memory_space != 0;
-        top.slot_bus_master = space.bus_master != 0;
-        top.slot_msix_enable = space.msix_enable != 0;
-        top.slot_msix_mask = space.msix_mask != 0;
-        top.slot_flr_request = slot.resetting;
+        top.slot_id[0] = uint16_t(space.id);
+        top.slot_mps[0] = size_code(space.mps);
+        top.slot_mrrs[0] = size_code(space.mrrs);
+        top.slot_rcb_128[0] = space.rcb == 128;
+        top.slot_extended_tags[0] = space.extended_tags != 0;
+        top.slot_memory_space[0] = space.memory_space != 0;
+        top.slot_bus_master[0] = space.bus_master != 0;
+        top.slot_msix_enable[0] = space.msix_enable != 0;
+        top.slot_msix_mask[0] = space.msix_mask != 0;
+        top.slot_flr_request[0] = slot.resetting;
         const nacelle::Credits &posted = slot.posted(), &non_posted = slot.non_posted();
         top.slot_credits_endless = uint8_t(posted.headers_endless << 0 | posted.data_endless << 1 | non_posted.headers_endless << 2);
         top.slot_posted_headers = posted.headers & 0xfff;

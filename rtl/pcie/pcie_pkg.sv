@@ -70,7 +70,11 @@ package pcie_pkg;
     logic        poisoned;       // EP: the payload is known to be wrong
   } tlp_header_t;
 
-  // What configuration space says. May change at any time.
+  // Functions of a device: 0 is the device, 1 its network card, if it has one.
+  localparam int unsigned FUNCTIONS_MAX = 2;
+  localparam int unsigned NETWORK_CARD = 1;
+
+  // What configuration space says of a function. May change at any time.
   typedef struct packed {
     pcie_id_t   id;              // captured with the last configuration write
     logic [2:0] mps;             // largest payload: 128 << mps bytes, 0 to 5

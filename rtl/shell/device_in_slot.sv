@@ -17,7 +17,10 @@ module device_in_slot
     parameter memory_range_t MEMORY = '0,       // behind BAR 4
     parameter int unsigned TAGS = 64,
     parameter int unsigned VECTORS = 32,
-    parameter int unsigned TIMEOUT = 250_000    // cycles until a read of host memory is given up
+    parameter int unsigned TIMEOUT = 250_000,   // cycles until a read of host memory is given up
+    parameter bit NETWORK = 1'b0,               // there is a network card, function 1; else its ports are unused
+    parameter int unsigned NETWORK_VECTORS = 3,
+    parameter int unsigned NETWORK_ID_W = 5     // of `net_host`, at most HOST_ID_W
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -27,6 +30,12 @@ module device_in_slot
     axi_if.master        memory,      // a master of the fabric
     axi_if.slave         host,        // host memory
     stream_if.sink       interrupt,   // logic [$clog2(VECTORS)-1:0]
+    // the network card: a PCI function of its own
+    axil_if.master       net_registers,   // 12 bits of address: the first page of its BAR 0
+    axi_if.slave         net_host,        // host memory as this function sees it: an address is an IO virtual address, below 2^63
+    stream_if.sink       net_interrupt,   // logic [15:0], the vector; one that there is not is dropped
+    output logic         net_reset,       // a function-level reset: the card becomes as after power-on,
+    input  logic         net_reset_done,  //   and is so, from when it is idle until `net_reset` falls
     output pcie_events_t events,
     output logic         idle
 );
@@ -75,7 +84,7 @@ module device_in_slot
   pcie_plane #(
       .DATA_W(DATA_W), .AXIL_ADDR_W(BAR0_W), .ID_W(HOST_ID_W), .BAR_MAP(bars()), .TAGS(TAGS), .VECTORS(VECTORS), .TIMEOUT(TIMEOUT)
   ) plane (
-      .clk, .rst, .settings(slot.settings), .credits(slot.credits), .flr_request(slot.flr_request), .flr_done(slot.flr_done),
+      .clk, .rst, .settings(slot.settings[0]), .credits(slot.credits), .flr_request(slot.flr_request[0]), .flr_done(slot.flr_done[0]),
       .rx_header, .rx_data, .tx_header, .tx_data, .registers(bar0), .memory(bar4), .host(in_host), .msix_registers(msix), .interrupt(any),
       .events, .idle(plane_idle)
   );
@@ -160,6 +169,24 @@ module device_in_slot
   assign host.rlast      = in_host.rlast;
   assign host.rvalid     = in_host.rvalid;
   assign in_host.rready  = host.rready;
+
+  // ---- the network card ----
+  assign slot.flr_done[NETWORK_CARD] = net_reset_done;
+  assign net_reset             = NETWORK && slot.flr_request[NETWORK_CARD];
+  assign net_registers.awvalid = 1'b0;
+  assign net_registers.awaddr  = '0;
+  assign net_registers.wvalid  = 1'b0;
+  assign net_registers.wdata   = '0;
+  assign net_registers.wstrb   = '0;
+  assign net_registers.bready  = 1'b1;
+  assign net_registers.arvalid = 1'b0;
+  assign net_registers.araddr  = '0;
+  assign net_registers.rready  = 1'b1;
+  assign net_interrupt.ready   = 1'b1;
+  axi_decode_error #(.ID_W(NETWORK_ID_W)) nowhere (.clk, .rst, .in(net_host));
+  wire unused_net = &{1'b0, slot.settings[NETWORK_CARD], net_registers.awready, net_registers.wready, net_registers.bvalid, net_registers.bresp,
+                      net_registers.arready, net_registers.rvalid, net_registers.rresp, net_registers.rdata, net_interrupt.valid, net_interrupt.data,
+                      NETWORK_VECTORS};
 
   assign idle = plane_idle && half_idle && page_idle && request_idle && !bar4.awvalid && !bar4.arvalid;
 

@@ -1124,7 +1124,12 @@ module nacelle_shell
 
   logic slot_idle, copy_idle;
   if (PCIE) begin : g_slot
+    localparam int unsigned NETWORK_ID_W = 5;
     stream_if #(.T(logic [$clog2(PCIE_VECTORS)-1:0])) interrupt ();
+    axil_if #(.ADDR_W(12)) net_registers ();
+    axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(NETWORK_ID_W)) net_host ();
+    stream_if #(.T(logic [15:0])) net_interrupt ();
+    logic net_reset, net_reset_done;
     device_in_slot #(
         .DATA_W   (DATA_W),
         .ID_W     (MASTER_ID_W),
@@ -1132,7 +1137,10 @@ module nacelle_shell
         .MEMORY   ('{base: memory_range(0).base, size: addr_t'(DRAM_BYTES)}),
         .TAGS     (PCIE_TAGS),
         .VECTORS  (PCIE_VECTORS),
-        .TIMEOUT  (PCIE_TIMEOUT)
+        .TIMEOUT  (PCIE_TIMEOUT),
+        .NETWORK  (NETWORK_CARD),
+        .NETWORK_VECTORS(NETWORK_VECTORS),
+        .NETWORK_ID_W(NETWORK_ID_W)
     ) pcie (
         .clk,
         .rst,
@@ -1142,9 +1150,24 @@ module nacelle_shell
         .memory(master[HOST_MASTER]),
         .host(fabric_port[HOST_MEMORY]),
         .interrupt,
+        .net_registers,
+        .net_host,
+        .net_interrupt,
+        .net_reset,
+        .net_reset_done,
         .events(pcie_events),
         .idle(slot_idle)
     );
+
+    // ---- function 1 ----
+    axil_access nobody (
+        .clk, .rst, .bus(net_registers), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle()
+    );
+    axi_silent silent (.out(net_host));
+    assign net_interrupt.valid = 1'b0;
+    assign net_interrupt.data  = '0;
+    assign net_reset_done      = net_reset;
+    wire unused_net = &{1'b0, net_interrupt.ready};
 
     if (COPY) begin : g_copy
       copy_engine #(
@@ -1156,7 +1179,7 @@ module nacelle_shell
           .clk,
           .rst,
           .fabric_rst(plane_rst_q),
-          .reset(slot.flr_request),
+          .reset(slot.flr_request[0]),
           .bus(copy_bus),
           .mem(master[COPY_MASTER]),
           .interrupt,

@@ -9,6 +9,7 @@
 mod acceptor;
 mod engine;
 mod error;
+mod function;
 mod gate;
 mod host;
 mod in_process;
@@ -25,6 +26,7 @@ mod trace;
 pub use acceptor::{Acceptor, AcceptorOptions};
 pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity, WakeFds};
 pub use error::DeviceError;
+pub use function::{AccessToken, FunctionEvent, FunctionHost, PciFunction, SlotAccessError};
 pub use gate::Gate;
 pub use host::{Host, SERVICE_PORT};
 pub use in_process::{SoftDevice, SoftPlace};

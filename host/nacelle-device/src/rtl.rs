@@ -11,8 +11,10 @@ use nacelle_manage::map::{Register, device};
 use nacelle_manage::{AddressMode, DeviceKind, Ipv6Mode};
 use nacelle_wire::MacAddr;
 
+use crate::function::FunctionState;
 use crate::{
-    DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp, Stop, WakeFds,
+    DeviceError, Engine, Facts, FrameEngine, FunctionHost, Identity, PushError, Sim, SimConfig, SimLibrary,
+    SlotSettings, Stamp, Stop, WakeFds,
 };
 
 mod kernels;
@@ -52,6 +54,9 @@ pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, Device
     above.map(|dir| dir.join(&file)).find(|path| path.is_file()).ok_or(DeviceError::NoLibrary { file })
 }
 
+/// A read of a BAR that the device does not answer is given up after so much device time; the 50 ms of the standard would be minutes
+/// here.
+const HOST_TIMEOUT_US: u32 = 1000;
 /// A client of the slot that does not take what it is sent is looked at this often.
 const SENDING_WAKE: Duration = Duration::from_millis(1);
 
@@ -91,6 +96,8 @@ pub struct RtlEngine {
     managed: ManagedTable,
     kernels: KernelTable,
     slot: Option<Slot>,
+    /// Functions whose host is code of this process.
+    functions: Vec<(FunctionState, Box<dyn FunctionHost>)>,
 }
 
 impl RtlEngine {
@@ -109,6 +116,9 @@ impl RtlEngine {
         let mut sim = library.create(config)?;
         expect(&mut sim, device::TYPE, u32::from_be_bytes(device::BLOCK.kind))?;
         expect(&mut sim, device::VERSION, device::BLOCK.version)?;
+        if sim.slot_facts(0).is_some() {
+            sim.set_slot(&SlotSettings { host_timeout_us: HOST_TIMEOUT_US, ..SlotSettings::default() })?;
+        }
         let managed = ManagedTable::new(&mut sim)?;
         Ok(Self {
             sim,
@@ -121,6 +131,7 @@ impl RtlEngine {
             managed,
             kernels: KernelTable::default(),
             slot: None,
+            functions: Vec::new(),
         })
     }
 
@@ -164,6 +175,17 @@ impl RtlEngine {
         Ok(self)
     }
 
+    /// The same device with `host` in the place of the host of its PCI function `number`: 0 is the device, 1 its network card.
+    ///
+    /// # Errors
+    /// [`DeviceError::Without`] if it was not built with that function.
+    pub fn with_function(mut self, number: u8, host: Box<dyn FunctionHost>) -> Result<Self, DeviceError> {
+        let what = "network_card in [pcie], for another PCI function";
+        let state = FunctionState::new(&mut self.sim, number).ok_or(DeviceError::Without { what })?;
+        self.functions.push((state, host));
+        Ok(self)
+    }
+
     /// What its slot has counted, if it is in one; part of [`counters`](Engine::counters), at no cost in device time.
     pub fn slot_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.slot.iter().flat_map(|slot| slot.counters(&self.sim))
@@ -190,9 +212,14 @@ impl Engine for RtlEngine {
 
     fn run(&mut self, now: Instant) {
         if !self.sim.idle() {
-            self.sim.step(SLICE, if self.slot.is_some() { Stop::FrameOrSlot } else { Stop::Frame });
+            let in_slot = self.slot.is_some() || !self.functions.is_empty();
+            self.sim.step(SLICE, if in_slot { Stop::FrameOrSlot } else { Stop::Frame });
         }
         // Behind the step: what it has left of the slot would not be seen by an idle device.
+        for (state, host) in &mut self.functions {
+            state.take_news(&mut self.sim, host.as_mut());
+            host.poll(&mut state.function(&mut self.sim), now);
+        }
         if let Some(slot) = &mut self.slot {
             slot.poll(&mut self.sim, now);
         }
@@ -209,11 +236,13 @@ impl Engine for RtlEngine {
 
     fn wake_at(&self) -> Option<Instant> {
         let sending = self.slot.as_ref().is_some_and(Slot::is_sending);
-        Some(Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE })
+        let idle = Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE };
+        self.functions.iter().filter_map(|(_, host)| host.wake_at()).chain([idle]).min()
     }
 
     fn wake_fds(&self) -> WakeFds<'_> {
-        self.slot.iter().flat_map(Slot::fds).collect()
+        let hosts = self.functions.iter().flat_map(|(_, host)| host.fds());
+        self.slot.iter().flat_map(Slot::fds).chain(hosts).collect()
     }
 
     fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
@@ -248,6 +277,9 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
+        all.extend(
+            self.functions.iter().flat_map(|(_, host)| host.counters()).map(|(name, value)| (name.to_owned(), value)),
+        );
         Ok(all)
     }
 }

@@ -11,9 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nacelle_slot::config_space::{
-    Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place, Settings, VECTOR_BYTES,
-};
+use nacelle_slot::config_space::{Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place, Settings};
 use nacelle_slot::dma::Fault;
 use nacelle_slot::pages::Access as Rights;
 use nacelle_slot::{
@@ -22,18 +20,12 @@ use nacelle_slot::{
 use nacelle_wire::MacAddr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::sim::{SlotAnswer, SlotFacts, SlotMessage, SlotSettings, SlotSpace, Unmapped};
+use crate::function::{MAX_PAYLOAD, REGISTERS, SlotAccessError, slot_space, write_vectors};
+use crate::sim::{SlotAnswer, SlotFacts, SlotMessage, SlotSpace, Unmapped};
 use crate::{DeviceError, Sim};
 
 /// The link that the function says it has, as the model is by default.
 const LINK: Link = Link { generation: 3, lanes: 16 };
-/// The longest payload of the model, in bytes.
-const MAX_PAYLOAD: u16 = 256;
-/// Bus, device and function, and the read completion boundary, as the model has them by default.
-const ID: u32 = 0x100;
-const RCB: u32 = 64;
-/// A read that the device does not answer is given up after so much device time; the 50 ms of the standard would be minutes here.
-const HOST_TIMEOUT_US: u32 = 1000;
 /// No access waits for the simulation longer than this, by the clock on the wall: less than what clients wait for.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that a command reads or writes at most: a second of simulation.
@@ -43,48 +35,18 @@ const READ_BYTES: u64 = 64;
 const WRITE_BYTES: u64 = 4096;
 /// Accesses that the model has at a time.
 const WINDOW: usize = 256;
-/// Where the device sends its interrupts: the number of the vector is the data.
-const INTERRUPTS: u64 = 0xfee0_0000;
-/// The BAR with the registers and the MSI-X table.
-const REGISTERS: u8 = 0;
 
-/// How an access of the client to a BAR has failed (Base Specification 2.3.1, 2.7.2, 2.8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum AccessError {
-    #[error("nothing is there: unsupported request")]
-    Unsupported,
-    #[error("the device cannot do it: completer abort")]
-    Abort,
-    #[error("the device did not answer in time")]
-    Timeout,
-    #[error("the answer was poisoned")]
-    Poisoned,
-}
-
-impl AccessError {
-    /// That of a status of the model.
-    fn of(status: u32) -> Option<Self> {
-        match status {
-            0 => None,
-            1 => Some(Self::Unsupported),
-            16 => Some(Self::Timeout),
-            17 => Some(Self::Poisoned),
-            _ => Some(Self::Abort),
-        }
-    }
-
-    /// What the client is told.
-    fn errno(self) -> Errno {
-        match self {
-            Self::Unsupported => Errno::NXIO,
-            Self::Abort => Errno::IO,
-            Self::Timeout => Errno::TIMEDOUT,
-            Self::Poisoned => Errno::BADMSG,
-        }
+/// What the client is told of an access that has failed.
+fn errno(error: SlotAccessError) -> Errno {
+    match error {
+        SlotAccessError::Unsupported => Errno::NXIO,
+        SlotAccessError::Abort => Errno::IO,
+        SlotAccessError::Timeout => Errno::TIMEDOUT,
+        SlotAccessError::Poisoned => Errno::BADMSG,
     }
 }
 
-/// A slot with the device in it.
+/// A slot with a function of the device in it.
 pub(super) struct Slot {
     server: Server,
     card: Card,
@@ -94,19 +56,18 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A slot at `path` for a device that was built for one and has this MAC address.
+    /// A slot at `path` for function 0 of a device that was built for one and has this MAC address.
     ///
     /// # Errors
     /// [`DeviceError::Without`] if it was not; [`DeviceError::Slot`] if the socket cannot be made.
     pub(super) fn new(sim: &mut Sim, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
-        let facts = sim.slot_facts().ok_or(DeviceError::Without { what: "[pcie], for a slot" })?;
-        sim.set_slot(&SlotSettings { host_timeout_us: HOST_TIMEOUT_US, ..SlotSettings::default() })?;
+        let facts = sim.slot_facts(0).ok_or(DeviceError::Without { what: "[pcie], for a slot" })?;
         let unusable = |error: nacelle_slot::config_space::ConfigError| DeviceError::Create { why: error.to_string() };
         let space = ConfigSpace::new(description(&facts, mac)).map_err(unusable)?;
         let config =
             ServerConfig { device_timeout: DEVICE_TIMEOUT, max_transfer: MAX_TRANSFER, ..ServerConfig::default() };
         let server = Server::bind(path, space, config)?;
-        let mut card = Card::new(facts);
+        let mut card = Card::new(0, facts);
         card.settle(sim, &server.config_space().settings());
         Ok(Self { server, card, since: Instant::now(), failures: 0 })
     }
@@ -205,6 +166,8 @@ struct Asked {
 
 /// What is under way between the client and the model.
 struct Card {
+    /// The function.
+    number: u8,
     facts: SlotFacts,
     /// What the model was told last of configuration space.
     space: Option<SlotSpace>,
@@ -227,8 +190,9 @@ struct Card {
 }
 
 impl Card {
-    fn new(facts: SlotFacts) -> Self {
+    fn new(number: u8, facts: SlotFacts) -> Self {
         Self {
+            number,
             facts,
             space: None,
             has_table: false,
@@ -247,35 +211,23 @@ impl Card {
     /// Tells the model what configuration space says, once what was written before has arrived: a write to it does not pass one to a BAR.
     fn settle(&mut self, sim: &mut Sim, settings: &Settings) {
         let space = SlotSpace {
-            id: ID,
             mps: settings.max_payload.into(),
             mrrs: settings.max_read_request.into(),
-            rcb: RCB,
             extended_tags: settings.extended_tags.into(),
-            memory_space: settings.memory_space.into(),
-            bus_master: settings.bus_master.into(),
-            // The server holds interrupts back, and has the pending bits.
-            msix_enable: 1,
-            msix_mask: 0,
+            ..slot_space(self.number, settings.memory_space, settings.bus_master)
         };
         if self.reset.is_some() || !self.posted.is_empty() {
             return;
         }
         if self.space != Some(space) {
-            let taken = sim.set_slot_space(&space);
+            let taken = sim.set_slot_space(self.number, &space);
             debug_assert!(taken, "the slot has all sizes that the function says: {space:?}");
             self.space = Some(space);
         }
         // A client of VFIO keeps the table, which is the device's all the same.
         self.has_table &= settings.memory_space;
         if settings.memory_space && !self.has_table {
-            let entry = |vector: u32| [INTERRUPTS as u32, (INTERRUPTS >> 32) as u32, vector, 0].map(u32::to_le_bytes);
-            let table: Vec<u8> = (0..self.facts.vectors).flat_map(entry).flatten().collect();
-            debug_assert_eq!(table.len() as u64, u64::from(self.facts.vectors) * VECTOR_BYTES);
-            for (part, bytes) in table.chunks(WRITE_BYTES as usize).enumerate() {
-                let at = u64::from(self.facts.msix_table) + part as u64 * WRITE_BYTES;
-                self.posted.extend(sim.slot_write(REGISTERS, at, bytes));
-            }
+            self.posted.extend(write_vectors(sim, self.number, &self.facts));
             self.has_table = true;
         }
     }
@@ -292,9 +244,10 @@ impl Card {
             let end = access.bytes.len().min(access.begun + (most - at % most) as usize);
             let part = access.begun..end;
             let begun = if access.writes {
-                sim.slot_write(access.bar, at, &access.bytes[part.clone()]).map(|token| _ = self.posted.insert(token))
+                sim.slot_write(self.number, access.bar, at, &access.bytes[part.clone()])
+                    .map(|token| _ = self.posted.insert(token))
             } else {
-                sim.slot_read(access.bar, at, part.len()).map(|token| access.parts.push((token, part)))
+                sim.slot_read(self.number, access.bar, at, part.len()).map(|token| access.parts.push((token, part)))
             };
             if begun.is_none() {
                 break;
@@ -313,12 +266,12 @@ impl Card {
         let Some(number) = access.parts.iter().position(|(token, _)| *token == answer.token) else { return };
         let (_, part) = access.parts.swap_remove(number);
         let token = access.token;
-        match AccessError::of(answer.status) {
+        match SlotAccessError::of(answer.status) {
             None if answer.bytes().len() == part.len() => access.bytes[part].copy_from_slice(answer.bytes()),
             error => {
-                let error = error.unwrap_or(AccessError::Abort);
+                let error = error.unwrap_or(SlotAccessError::Abort);
                 self.access = None;
-                host.complete(token, Err(error.errno()));
+                host.complete(token, Err(errno(error)));
                 return;
             }
         }
@@ -364,7 +317,7 @@ impl Card {
                 break;
             }
         }
-        while let Some(message) = sim.pull_slot_message() {
+        while let Some(message) = sim.pull_slot_message(self.number) {
             if !self.held.is_empty() || !self.serve(sim, host, &message) {
                 self.held.push_back(message);
             }
@@ -378,7 +331,7 @@ impl Card {
         for message in asked.into_iter().chain(held) {
             self.refuse(sim, message);
         }
-        while let Some(message) = sim.pull_slot_message() {
+        while let Some(message) = sim.pull_slot_message(self.number) {
             self.refuse(sim, message.token);
         }
     }
@@ -390,7 +343,8 @@ impl Card {
     }
 
     fn let_go(&mut self, sim: &mut Sim) {
-        self.leaving.retain(|(first, size)| sim.slot_unmap(*first, *size) == Unmapped::Busy);
+        let number = self.number;
+        self.leaving.retain(|(first, size)| sim.slot_unmap(number, *first, *size) == Unmapped::Busy);
     }
 
     fn reset_goes_on(&mut self, sim: &mut Sim, host: &mut Host<'_>) {
@@ -400,14 +354,14 @@ impl Card {
             if !self.posted.is_empty() {
                 return;
             }
-            sim.begin_slot_reset();
+            sim.begin_slot_reset(self.number);
             reset.begun = true;
         }
-        if sim.slot_reset_done() {
+        if sim.slot_reset_done(self.number) {
             let token = reset.token;
             self.reset = None;
             self.has_table = false;
-            while sim.pull_slot_interrupt().is_some() {}
+            while sim.pull_slot_interrupt(self.number).is_some() {}
             host.complete(token, Ok(&[]));
         }
     }
@@ -415,11 +369,11 @@ impl Card {
     /// What the device has done since the last time.
     fn take_news(&mut self, sim: &mut Sim, host: &mut Host<'_>) {
         self.serve_all(sim, host);
-        while let Some(interrupt) = sim.pull_slot_interrupt() {
+        while let Some(interrupt) = sim.pull_slot_interrupt(self.number) {
             let _the_device_has_no_more_vectors = host.interrupt(interrupt.data as u16);
         }
-        sim.take_slot_faults();
-        while let Some(answer) = sim.pull_slot_answer() {
+        sim.take_slot_faults(self.number);
+        while let Some(answer) = sim.pull_slot_answer(self.number) {
             self.ended(host, &answer);
         }
     }
@@ -488,7 +442,7 @@ impl Function for Seat<'_> {
 
     fn mapping(&mut self, _host: &mut Host<'_>, range: RangeInclusive<u64>, rights: Rights) -> Result<(), Errno> {
         let (first, size) = (*range.start(), range.end() - range.start() + 1);
-        if !self.sim.slot_map(first, size, rights.read, rights.write) {
+        if !self.sim.slot_map(self.card.number, first, size, rights.read, rights.write) {
             return Err(if (first | size) % WRITE_BYTES == 0 { Errno::BUSY } else { Errno::INVAL });
         }
         self.card.memory.insert(first, size);
