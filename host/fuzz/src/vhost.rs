@@ -13,7 +13,7 @@ use std::time::Duration;
 use nacelle_pci::{Access, DmaBuffer, Interrupt, Pages, PciDevice, PciError};
 use nacelle_slot::channel::{Channel, Descriptors, MAX_DESCRIPTORS, Received};
 use nacelle_vhost::protocol::{Header, flag, request};
-use nacelle_vhost::{Backend, BackendConfig};
+use nacelle_vhost::{Backend, BackendConfig, Listener};
 
 use crate::{number, take};
 
@@ -210,7 +210,8 @@ impl World {
         let path = std::env::temp_dir().join(format!("nacelle-fuzz-{}-{number}", std::process::id()));
         let paper = Rc::new(RefCell::new(Paper::default()));
         let card = PaperCard(Rc::clone(&paper));
-        let mut backend = Backend::bind(&path, card, BackendConfig::default()).expect("a back end");
+        let mut backend =
+            Backend::new(Listener::bind(&path).expect("a socket"), card, BackendConfig::default()).expect("a back end");
         let raw = UnixStream::connect(&path).expect("a connection");
         raw.set_nonblocking(true).expect("a socket");
         backend.turn(Duration::ZERO).expect("no front end can stop it");

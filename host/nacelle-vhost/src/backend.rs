@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -118,7 +117,6 @@ enum End {
 /// A card behind a socket.
 #[derive(Debug)]
 pub struct Backend<D> {
-    path: PathBuf,
     listener: Listener,
     card: Card<D>,
     config: BackendConfig,
@@ -127,23 +125,23 @@ pub struct Backend<D> {
 }
 
 impl<D: PciDevice> Backend<D> {
-    /// Takes a card, resets it, and waits for front ends of this user at `path`.
+    /// Takes a card and resets it. Front ends may have connected already.
     ///
     /// # Errors
-    /// If it is no virtio network card or does not answer, another process listens there, or the socket cannot be made.
-    pub fn bind(path: &Path, device: D, config: BackendConfig) -> Result<Self, BackendError> {
+    /// If it is no virtio network card or does not answer.
+    pub fn new(listener: Listener, device: D, config: BackendConfig) -> Result<Self, BackendError> {
         let card = Card::new(device, config.reset_timeout)?;
-        let listener = Listener::bind(path)?;
-        Ok(Self { path: path.to_owned(), listener, card, config, link: None, counters: Counters::default() })
+        Ok(Self { listener, card, config, link: None, counters: Counters::default() })
     }
 
-    /// Serves front ends until `stop` is set.
+    /// Serves front ends until `stop` is set, and tells now and then what it has counted.
     ///
     /// # Errors
     /// If the card or the system fails; never because of a front end.
-    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BackendError> {
+    pub fn run(&mut self, stop: &AtomicBool, mut counted: impl FnMut(Counters)) -> Result<(), BackendError> {
         while !stop.load(Ordering::Relaxed) {
             self.turn(TICK)?;
+            counted(self.counters);
         }
         Ok(self.part(&End::Gone)?)
     }
@@ -153,7 +151,7 @@ impl<D: PciDevice> Backend<D> {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn turn(&mut self, wait: Duration) -> Result<(), BackendError> {
-        let ready = self.wait(wait).map_err(|source| BackendError::System { path: self.path.clone(), source })?;
+        let ready = self.wait(wait)?;
         match self.serve() {
             Ok(None) => {}
             Ok(Some(end)) => self.part(&end)?,

@@ -17,12 +17,12 @@ pub mod protocol;
 mod ring;
 mod session;
 
-use std::path::PathBuf;
-
 use nacelle_pci::PciError;
 
 pub use backend::{Backend, BackendConfig, Counters};
 pub use card::feature;
+pub use nacelle_slot::ServerError;
+pub use nacelle_slot::listener::Listener;
 
 /// Rings that are served: one to receive, one to send.
 pub const RINGS: usize = 2;
@@ -45,18 +45,10 @@ pub(crate) enum Trouble {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// The socket cannot be made.
-    #[error(transparent)]
-    Listen(#[from] nacelle_slot::ServerError),
     /// The card does not do what it should.
     #[error("the network card cannot be used: {0}")]
     Card(#[from] PciError),
     /// The system.
-    #[error("the back end at {} cannot go on: {source}", path.display())]
-    System {
-        /// The socket.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error("the network card cannot be served: {0}")]
+    System(#[from] std::io::Error),
 }

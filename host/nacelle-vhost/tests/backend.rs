@@ -324,8 +324,7 @@ fn what_is_used_does_not_change() {
 #[test]
 fn a_socket_that_is_used_is_left_alone() {
     let world = World::new();
-    let (_slot, device) = support::card::Slot::new();
-    let error = nacelle_vhost::Backend::bind(&world.path, device, nacelle_vhost::BackendConfig::default()).unwrap_err();
+    let error = nacelle_vhost::Listener::bind(&world.path).unwrap_err();
     assert!(error.to_string().contains("listens at"), "{error}");
     world.must_serve();
     let mut front = world.front(By::Eventfd);

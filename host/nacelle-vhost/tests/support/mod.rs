@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nacelle_vhost::{Backend, BackendConfig, Counters};
+use nacelle_vhost::{Backend, BackendConfig, Counters, Listener};
 
 use card::{Seen, Slot};
 use front::{By, Front};
@@ -49,11 +49,11 @@ impl World {
         let (slot, device) = Slot::new();
         let mut config = BackendConfig { tell, ..BackendConfig::default() };
         change(&mut config);
-        let mut backend = Backend::bind(&path, device, config).unwrap();
+        let mut backend = Backend::new(Listener::bind(&path).unwrap(), device, config).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            backend.run(&stopped).unwrap();
+            backend.run(&stopped, |_| {}).unwrap();
             backend.counters()
         });
         Self { path, seen: Arc::clone(&slot.seen), _dir: dir, slot: Some(slot), stop, thread: Some(thread) }
