@@ -5,7 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .bench import AxilMaster, AxilSlave, AxiMaster, AxiSlave, AxisSink, AxisSource, Several, Plain, Port, Sink, Source, Type, wrapper
+from .bench import (
+    AxilMaster,
+    AxilSlave,
+    AxiMaster,
+    AxiSlave,
+    AxisSink,
+    AxisSource,
+    Plain,
+    Port,
+    Several,
+    Sink,
+    Source,
+    Type,
+    wrapper,
+)
 
 TLP = "pcie_pkg::tlp_header_t"
 SLOT: Mapping[str, Port] = {
