@@ -108,6 +108,7 @@ struct nacelle_sim {
         top.clk = 0;
         top.rst = 1;
         top.time_skip = 0;
+        top.link_up = 1;
         top.bus_awvalid = top.bus_wvalid = top.bus_arvalid = 0;
         top.bus_bready = top.bus_rready = 1;
         drive();
@@ -386,6 +387,8 @@ uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop) {
 }
 
 int nacelle_sim_idle(const nacelle_sim *sim) { return sim->idle(); }
+
+void nacelle_sim_set_link(nacelle_sim *sim, int up) { sim->top.link_up = up != 0; }
 
 uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles) {
     if (sim->line || !sim->idle() || cycles == 0) return 0;

@@ -93,6 +93,9 @@ uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop);
 /* True if nothing moves inside the device and no frame waits to enter: only timers can change its state. */
 int nacelle_sim_idle(const nacelle_sim *sim);
 
+/* Whether the MAC says that the line works; at first it does. The driver of a network card is told, frames pass all the same. */
+void nacelle_sim_set_link(nacelle_sim *sim, int up);
+
 /* Lets `cycles` of device time pass in one step. Only while idle: otherwise does nothing and returns 0.
  * Timers due within it fire at its end. Returns the cycles that passed. */
 uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles);

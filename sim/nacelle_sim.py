@@ -266,6 +266,10 @@ class SimDevice:
         """Nothing moves inside."""
         return bool(self._lib.nacelle_sim_idle(self._sim))
 
+    def set_link(self, up: bool) -> None:
+        """Whether the MAC says that the line works; only the driver of a network card is told."""
+        self._lib.nacelle_sim_set_link(self._sim, int(up))
+
     def pull(self) -> Sent | None:
         """The oldest frame that it sent, if any."""
         stamp = Stamp()

@@ -83,6 +83,8 @@ def network_card(data_w: int) -> dict[str, Port]:
         "mac": Plain("input", "logic [47:0]"),
         "mtu": Plain("input", "logic [15:0]"),
         "link_up": Plain("input", "logic"),
+        "reset": Plain("input", "logic"),
+        "reset_done": Plain("output", "logic"),
         "notify": Sink("virtio_pkg::queue_t"),
         "interrupt": Source("logic [15:0]"),
         "mem": AxiMaster(data_w, id_width=5),
@@ -90,6 +92,7 @@ def network_card(data_w: int) -> dict[str, Port]:
         "rx_info": Plain("input", "virtio_pkg::net_rx_t"),
         "tx": AxisSource(data_w),
         "tx_info": Plain("output", "virtio_pkg::net_tx_t"),
+        "idle": Plain("output", "logic"),
     }
 
 
