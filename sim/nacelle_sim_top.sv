@@ -26,6 +26,7 @@ module nacelle_sim_top
     input  sensor_t            sensor_number,
     input  logic signed [31:0] sensor_value,
 
+    input  logic                link_up,
     input  logic [DATA_W-1:0]   rx_tdata,
     input  logic [DATA_W/8-1:0] rx_tkeep,
     input  logic                rx_tlast,
@@ -256,6 +257,7 @@ module nacelle_sim_top
       .rst,
       .time_skip,
       .chip_id('0),
+      .link_up,
       .idle,
       .busy,
       .rx,

@@ -425,6 +425,7 @@ module packet_parser
           cls: cls,
           listener: looked_q.listener,
           card: to_card,
+          flow_known: ip_class && looked_q.form_ok && !looked_q.fragment && (looked_q.tcp || looked_q.udp),
           sum_known: ip_class && looked_q.form_ok && !looked_q.fragment
                      && (looked_q.tcp || looked_q.icmp || (looked_q.udp && looked_q.udp_checked)),
           ipv4: ipv4_class,

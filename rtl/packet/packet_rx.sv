@@ -132,6 +132,7 @@ module packet_rx
     listener_e    listener;
     logic         card;
     logic         checked;         // for the card: all that is checked so far is there and right
+    flow_t        flow;
     logic         sum_checked;
     extent_t      extent;
     index_t       beats;
@@ -166,7 +167,10 @@ module packet_rx
   l4_nd_t nd;
   assign nd = headers.l4.nd;
   logic s2_asks_us_q, s3_asks_us_q;
+  flow_t s2_flow_q, s3_flow_q;
   always_ff @(posedge clk) begin
+    s2_flow_q <= flow_of(headers.l3.src, headers.l3.dst, {headers.l4.udp.udp.src_port, headers.l4.udp.udp.dst_port});
+    s3_flow_q <= s2_flow_q;
     s2_asks_us_q <= nd.icmp_type == ND_NEIGHBOUR_SOLICITATION && nd.target != '0
                     && (nd.target == local_addr.link_local || nd.target == local_addr.global_);
     s3_asks_us_q <= s2_asks_us_q;
@@ -186,6 +190,7 @@ module packet_rx
     s4_top_q <= parsed.ip_top[LANE_W-1:0];
     s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, listener: parsed.listener,
               card: parsed.card && s3_decided_q && !s3_q.bad && !kept_nd,
+              flow: parsed.flow_known ? s3_flow_q : '0,
               checked: parsed.sum_known && parsed.headers_fit && index >= ip_last && s3_q.index != index_t'(COUNTED_BEATS),
               sum_checked: parsed.sum_checked,
               extent: '{place: parsed.place, length: parsed.payload_length},
@@ -376,7 +381,7 @@ module packet_rx
   logic [VERDICT-1:0] refused_end_q;
   always_ff @(posedge clk) refused_end_q <= rst ? '0 : {refused_end_q[VERDICT-2:0], rx.tvalid && rx.tlast && refused};
   assign card_verdict_valid = settled || refused_end_q[VERDICT-1];
-  assign card_verdict       = '{wanted: settled && s10_q.card, checked: s10_q.checked};
+  assign card_verdict       = '{wanted: settled && s10_q.card, checked: s10_q.checked, flow: s10_q.flow};
 
   // ---- events ----
   logic overflow_q;

@@ -57,6 +57,7 @@ package packet_rx_pkg;
     frame_class_e cls;
     listener_e    listener;
     logic         card;            // the card gets it,
+    logic         flow_known;      // it has ports in the known place,
     logic         sum_known;       // and checksums that cover all of its IP packet are in the known places
     logic         ipv4;            // there is an IPv4 header to check,
     logic         sum_checked;     // and a UDP or ICMP checksum

@@ -20,7 +20,7 @@ module axis_pad #(
   index_t index_q;             // of the beat in its packet, at most LAST + 1
   logic   fills_q;             // the packet has ended: zeros follow
   wire    last = in.tlast || fills_q;
-  wire    early = index_q < index_t'(LAST);
+  wire    early = !(index_q inside {index_t'(LAST), index_t'(LAST + 1)});
   wire    fire = out.tvalid && out.tready;
 
   always_comb

@@ -10,7 +10,8 @@
 // and writes to it do nothing.
 //
 // A write of 0 to device_status halts the device, waits until nothing of it is under way in memory or on its interrupt, and clears
-// it in 160 cycles; until then device_status keeps its value (2.1.2, 2.4). The counters live on.
+// it in 160 cycles; until then device_status keeps its value (2.1.2, 2.4). The counters live on. `reset`, that of a PCI function, does the same,
+// and `reset_done` says from when on.
 module virtio_registers
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -27,6 +28,8 @@ module virtio_registers
     input  logic [47:0]       mac,                   // as it is read: the first byte on the wire is the highest
     input  logic [15:0]       mtu,
     input  logic              link_up,
+    input  logic              reset,                 // until `reset_done`
+    output logic              reset_done,            // nothing is under way, and all is as after power-on, until `reset` falls
     output virtq_setup_t      setup,
     output logic [QUEUES-1:0] enable,
     output logic [63:0]       features,              // negotiated
@@ -51,7 +54,7 @@ module virtio_registers
   } device_e;
   device_e        device_q;
   device_status_t status_q;
-  logic           notify_free;
+  logic           notify_free, fresh_q;      // fresh_q: `reset` has had its effect
 
   // ---- the bus ----
   typedef enum logic [1:0] {
@@ -66,8 +69,11 @@ module virtio_registers
   logic [31:0] wdata_q, rdata_q, rdata;
   logic [3:0]  wstrb_q;
 
-  // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait.
-  wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && status_q != '0));
+  assign reset_done = fresh_q;
+
+  // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait. Not so in `reset`: what waits
+  // then has no effect, instead of one on a device that is as new.
+  wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && (status_q != '0 || reset)));
   wire takes_write = accepting && bus.awvalid && bus.wvalid;
   wire acts_write = bus_q == B_ACT && write_q && notify_free;
   wire acts_read = bus_q == B_ACT && !write_q;
@@ -202,6 +208,11 @@ module virtio_registers
         default: ;
       endcase
     end
+    fresh_q <= reset && (fresh_q || (device_q == D_CLEAR && wait_q == 8'(CLEAR)));
+    if (device_q == D_RUN && reset && !fresh_q) begin
+      device_q <= D_HALT;
+      wait_q   <= '0;
+    end
     if (device_q == D_HALT) begin
       wait_q <= idle ? wait_q + 1'b1 : '0;
       if (wait_q == 8'(QUIET)) begin
@@ -238,6 +249,7 @@ module virtio_registers
     end
     if (rst) begin
       device_q     <= D_CLEAR;
+      fresh_q      <= 1'b0;
       wait_q       <= '0;
       generation_q <= '0;
       link_q       <= link_up;

@@ -120,6 +120,21 @@
 #define NACELLE_DEVICE_VLAN_ENABLE_SHIFT 31 /* The device is in this VLAN: it takes frames of no other, and tags all that it sends. */
 #define NACELLE_DEVICE_VLAN_ENABLE_MASK 0x80000000u
 #define NACELLE_DEVICE_ICMP_ERRORS 0x154u /* rw: Packets to a port or of a protocol that the device does not serve are answered by ICMP destination unreachable, up to 64 a second. */
+#define NACELLE_DEVICE_NETWORK_CARD 0x158u /* rw: What the network card of the host gets and may send (docs/reference/network-card.md). In use from the next frame on. */
+#define NACELLE_DEVICE_NETWORK_CARD_SHARED_SHIFT 0 /* The card has the MAC address of the device, and so its host can have the device's IP addresses, too; else one of its own. To be set before the host's driver starts. */
+#define NACELLE_DEVICE_NETWORK_CARD_SHARED_MASK 0x00000001u
+#define NACELLE_DEVICE_NETWORK_CARD_PROMISCUOUS_SHIFT 1 /* The card also gets what is for other stations. */
+#define NACELLE_DEVICE_NETWORK_CARD_PROMISCUOUS_MASK 0x00000002u
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ARP_SHIFT 2 /* With `shared`: the host answers ARP requests and neighbour solicitations for the device's addresses, and gets them. */
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ARP_MASK 0x00000004u
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ECHO_SHIFT 3 /* With `shared`: the host answers echo requests to the device's addresses, and gets them. */
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ECHO_MASK 0x00000008u
+#define NACELLE_DEVICE_NETWORK_CARD_ANY_SOURCE_SHIFT 4 /* The card may send from other MAC addresses than its own, for guests behind a bridge. */
+#define NACELLE_DEVICE_NETWORK_CARD_ANY_SOURCE_MASK 0x00000010u
+#define NACELLE_DEVICE_NETWORK_CARD_LINK_SHIFT 30 /* The line works, as the MAC says. */
+#define NACELLE_DEVICE_NETWORK_CARD_LINK_MASK 0x40000000u
+#define NACELLE_DEVICE_NETWORK_CARD_BUILT_SHIFT 31 /* The device was built with a network card. */
+#define NACELLE_DEVICE_NETWORK_CARD_BUILT_MASK 0x80000000u
 #define NACELLE_DEVICE_DSCP 0x160u /* rw: DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart. */
 #define NACELLE_DEVICE_DSCP_ROCE_SHIFT 0 /* Of connection management, and of the connections that it makes. Each keeps what it was made with. */
 #define NACELLE_DEVICE_DSCP_ROCE_MASK 0x0000003fu
@@ -363,6 +378,9 @@
 #define NACELLE_DEVICE_PCIE_MSIX_SENT 0x714u /* r: msix sent */
 #define NACELLE_DEVICE_PCIE_MSIX_MERGED 0x718u /* r: a request for a vector that is pending already */
 #define NACELLE_DEVICE_PCIE_RESETS 0x71cu /* r: function-level resets done */
+#define NACELLE_DEVICE_PCIE_NETWORK_MSIX_SENT 0x720u /* r: network msix sent */
+#define NACELLE_DEVICE_PCIE_NETWORK_MSIX_MERGED 0x724u /* r: a request for a vector that is pending already */
+#define NACELLE_DEVICE_PCIE_NETWORK_RESETS 0x728u /* r: network resets */
 
 /* ---- Management port ---- */
 

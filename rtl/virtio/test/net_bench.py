@@ -63,10 +63,10 @@ class InfoNetwork(Network):
         super()._present(item[0])
         self._info.value = item[1]
 
-    def give(self, frame: bytes, vq: int = 0, csum_valid: bool = False, bad: bool = False) -> None:
+    def give(self, frame: bytes, vq: int = 0, csum_valid: bool = False, bad: bool = False, unwanted: bool = False) -> None:
         """A frame to a receive queue."""
         step = self.bytes_per_beat
-        record = self._record.pack(vq=vq, csum_valid=csum_valid)
+        record = self._record.pack(vq=vq, csum_valid=csum_valid, unwanted=unwanted)
         for at in range(0, len(frame), step):
             chunk = frame[at : at + step]
             last = at + step >= len(frame)
@@ -91,7 +91,7 @@ class NetBench:
         self.rx = InfoNetwork(dut, 0.0)
         self.tx = Sent(dut, "tx", tx_stall)
         self.size, self.scatter = size, scatter
-        for name, value in (("mac", MAC), ("mtu", MTU), ("link_up", 1), ("rx_info", 0)):
+        for name, value in (("mac", MAC), ("mtu", MTU), ("link_up", 1), ("reset", 0), ("rx_info", 0)):
             getattr(dut, name).value = value
         self.rings = Heap(0x1000, 0x40000)
         self.heap = Heap(0x50000, SIZE - 0x50000)
@@ -111,6 +111,20 @@ class NetBench:
         await self.pci.driver_ok()
         if self.wanted >> F_MQ & 1:
             assert await self.use_pairs(PAIRS) == 0
+
+    async def function_reset(self, cycles: int = 5000) -> None:
+        """That of the PCI function: when it is done nothing is under way, and the device is as new."""
+        self.dut.reset.value = 1
+        for _ in range(cycles):
+            await wait_cycles(self.dut, 1)
+            if int(self.dut.reset_done.value):
+                break
+        assert int(self.dut.reset_done.value) and int(self.dut.idle.value)
+        await wait_cycles(self.dut, random.randrange(1, 50))
+        assert int(self.dut.reset_done.value)
+        self.dut.reset.value = 0
+        await wait_cycles(self.dut, 3)
+        assert not int(self.dut.reset_done.value)
 
     async def set_queues_up(self) -> None:
         """New rings for every queue."""

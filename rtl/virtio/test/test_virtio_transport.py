@@ -214,9 +214,10 @@ async def notifications_by_register(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(latency=[(1, 20), (150, 400)])
-async def reset_under_load(dut, latency) -> None:
-    """Both ways at full load: once device_status reads 0 nothing is read, written or interrupted; then the device starts anew."""
+@cocotb.parametrize(latency=[(1, 20), (150, 400)], function=[False, True])
+async def reset_under_load(dut, latency, function: bool) -> None:
+    """Both ways at full load: once device_status reads 0, or a function-level reset is done, nothing is read, written or
+    interrupted; then the device starts anew."""
     bench = NetBench(dut, latency=latency, size=256, wanted=features(F_EVENT_IDX))
     await bench.begin()
     for turn in range(3):
@@ -229,7 +230,7 @@ async def reset_under_load(dut, latency) -> None:
         for _ in range(100):
             bench.rx.give(random.randbytes(random.randint(14, 1500)))
         await wait_cycles(dut, random.randint(0, 900))
-        await bench.pci.reset()
+        await (bench.function_reset() if function else bench.pci.reset())
         stats = bench.memory.stats
         before = (stats.read_bursts, stats.write_beats, bytes(bench.memory.content))
         assert bench.memory.outstanding() == 0

@@ -95,6 +95,7 @@ pub mod device {
             PRIORITY,
             VLAN,
             ICMP_ERRORS,
+            NETWORK_CARD,
             DSCP,
             IPV6_MODE,
             IPV6_STATE,
@@ -316,6 +317,9 @@ pub mod device {
             PCIE_MSIX_SENT,
             PCIE_MSIX_MERGED,
             PCIE_RESETS,
+            PCIE_NETWORK_MSIX_SENT,
+            PCIE_NETWORK_MSIX_MERGED,
+            PCIE_NETWORK_RESETS,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -500,6 +504,22 @@ pub mod device {
     pub const VLAN: Register = Register { name: "VLAN", offset: 0x150, count: None, mode: Mode::ReadWrite, mask: 0x80010fff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[VLAN_VID, VLAN_UNTAGGED, VLAN_ENABLE], doc: "The VLAN that the device is in. In use from the next frame on." };
     /// Packets to a port or of a protocol that the device does not serve are answered by ICMP destination unreachable, up to 64 a second.
     pub const ICMP_ERRORS: Register = Register { name: "ICMP_ERRORS", offset: 0x154, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Packets to a port or of a protocol that the device does not serve are answered by ICMP destination unreachable, up to 64 a second." };
+    /// `NETWORK_CARD.shared`: The card has the MAC address of the device, and so its host can have the device's IP addresses, too; else one of its own. To be set before the host's driver starts.
+    pub const NETWORK_CARD_SHARED: Field = Field { name: "shared", low: 0, width: 1, doc: "The card has the MAC address of the device, and so its host can have the device's IP addresses, too; else one of its own. To be set before the host's driver starts." };
+    /// `NETWORK_CARD.promiscuous`: The card also gets what is for other stations.
+    pub const NETWORK_CARD_PROMISCUOUS: Field = Field { name: "promiscuous", low: 1, width: 1, doc: "The card also gets what is for other stations." };
+    /// `NETWORK_CARD.host_arp`: With `shared`: the host answers ARP requests and neighbour solicitations for the device's addresses, and gets them.
+    pub const NETWORK_CARD_HOST_ARP: Field = Field { name: "host_arp", low: 2, width: 1, doc: "With `shared`: the host answers ARP requests and neighbour solicitations for the device's addresses, and gets them." };
+    /// `NETWORK_CARD.host_echo`: With `shared`: the host answers echo requests to the device's addresses, and gets them.
+    pub const NETWORK_CARD_HOST_ECHO: Field = Field { name: "host_echo", low: 3, width: 1, doc: "With `shared`: the host answers echo requests to the device's addresses, and gets them." };
+    /// `NETWORK_CARD.any_source`: The card may send from other MAC addresses than its own, for guests behind a bridge.
+    pub const NETWORK_CARD_ANY_SOURCE: Field = Field { name: "any_source", low: 4, width: 1, doc: "The card may send from other MAC addresses than its own, for guests behind a bridge." };
+    /// `NETWORK_CARD.link`: The line works, as the MAC says.
+    pub const NETWORK_CARD_LINK: Field = Field { name: "link", low: 30, width: 1, doc: "The line works, as the MAC says." };
+    /// `NETWORK_CARD.built`: The device was built with a network card.
+    pub const NETWORK_CARD_BUILT: Field = Field { name: "built", low: 31, width: 1, doc: "The device was built with a network card." };
+    /// What the network card of the host gets and may send (docs/reference/network-card.md). In use from the next frame on.
+    pub const NETWORK_CARD: Register = Register { name: "NETWORK_CARD", offset: 0x158, count: None, mode: Mode::ReadWrite, mask: 0xc000001f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[NETWORK_CARD_SHARED, NETWORK_CARD_PROMISCUOUS, NETWORK_CARD_HOST_ARP, NETWORK_CARD_HOST_ECHO, NETWORK_CARD_ANY_SOURCE, NETWORK_CARD_LINK, NETWORK_CARD_BUILT], doc: "What the network card of the host gets and may send (docs/reference/network-card.md). In use from the next frame on." };
     /// `DSCP.roce`: Of connection management, and of the connections that it makes. Each keeps what it was made with.
     pub const DSCP_ROCE: Field = Field { name: "roce", low: 0, width: 6, doc: "Of connection management, and of the connections that it makes. Each keeps what it was made with." };
     /// `DSCP.cnp`: Of CNPs. In use at once.
@@ -964,6 +984,12 @@ pub mod device {
     pub const PCIE_MSIX_MERGED: Register = Register { name: "pcie_msix_merged", offset: 0x718, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
     /// function-level resets done
     pub const PCIE_RESETS: Register = Register { name: "pcie_resets", offset: 0x71c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "function-level resets done" };
+    /// network msix sent
+    pub const PCIE_NETWORK_MSIX_SENT: Register = Register { name: "pcie_network_msix_sent", offset: 0x720, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "network msix sent" };
+    /// a request for a vector that is pending already
+    pub const PCIE_NETWORK_MSIX_MERGED: Register = Register { name: "pcie_network_msix_merged", offset: 0x724, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
+    /// network resets
+    pub const PCIE_NETWORK_RESETS: Register = Register { name: "pcie_network_resets", offset: 0x728, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "network resets" };
 }
 
 /// Management port.
