@@ -38,13 +38,13 @@ struct Device {
             std::printf("%s\n", error.c_str());
             std::exit(2);
         }
-        space = slot.space;
+        space = slot.space(0);
         space.id = id;
         space.bus_master = space.memory_space = 1;
-        slot.set_space(space, 0);
-        slot.set_bar(0, 0x8000'0000ull << 8 | uint64_t(id) << 20);
+        slot.set_space(0, space, 0);
+        slot.set_bar(0, 0, 0x8000'0000ull << 8 | uint64_t(id) << 20);
         for (uint8_t &byte : memory) byte = uint8_t(random());
-        slot.root().memory.map(kBase, kSize, memory.data(), NACELLE_SIM_HOST_READ | NACELLE_SIM_HOST_WRITE);
+        slot.root().memory[0].map(kBase, kSize, memory.data(), NACELLE_SIM_HOST_READ | NACELLE_SIM_HOST_WRITE);
         cycle = kStart;
         slot.tick(cycle, false);
     }
@@ -119,7 +119,7 @@ struct Device {
     nacelle_sim_slot_answer host_answer(uint64_t cycles = 100'000) {
         nacelle_sim_slot_answer answer{};
         answer.status = 999;
-        for (; cycles && !slot.host().pull(&answer); --cycles) step();
+        for (; cycles && !slot.host().pull(0, &answer); --cycles) step();
         return answer;
     }
     void clean(const char *what) {
@@ -228,13 +228,13 @@ void latencies() {
 
     device.steps(100);
     const uint64_t posted = device.cycle;
-    device.slot.write(0, 8, data.data(), 4);
+    device.slot.write(0, 0, 8, data.data(), 4);
     const nacelle_sim_slot_answer written = device.host_answer();
     same((long long)(device.written_at - posted), 110, "cycles of a register write");
     same((long long)(written.finished - written.issued), 110, "and as the host sees it");
 
     device.steps(100);
-    device.slot.read(0, 8, 4);
+    device.slot.read(0, 0, 8, 4);
     const nacelle_sim_slot_answer answer = device.host_answer();
     same((long long)(answer.finished - answer.issued), 225, "cycles of a register read");
     same(std::memcmp(answer.data, data.data(), 4), 0, "its value");
@@ -328,35 +328,35 @@ void order() {
 
     // An interrupt behind the data, and behind data that goes by message.
     const uint64_t far = kBase + kSize;
-    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE | NACELLE_SIM_HOST_READ);
+    device.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE | NACELLE_SIM_HOST_READ);
     const std::vector<uint8_t> more = some(device.random, 200), vector{5, 0, 0, 0};
     device.send(device.write(far + 3, more));
     device.send(device.write(kInterrupts, vector));
     device.steps(200);
     nacelle_sim_slot_interrupt interrupt{};
     nacelle_sim_slot_message message{};
-    same(device.slot.root().pull(&interrupt), false, "an interrupt before the message was answered");
+    same(device.slot.root().pull(0, &interrupt), false, "an interrupt before the message was answered");
     same(device.slot.something_waits(), true, "a message waits");
-    same(device.slot.root().pull(&message), true, "the message");
+    same(device.slot.root().pull(0, &message), true, "the message");
     expect(message.write && message.address == far + 3 && message.length == 200, "message", message.length, 200);
     same(std::memcmp(message.data, more.data(), 200), 0, "its data");
-    same(device.slot.root().pull(&interrupt), false, "an interrupt before the answer");
-    same(device.slot.root().unmap(far, kPage), 1, "a message is under way");
+    same(device.slot.root().pull(0, &interrupt), false, "an interrupt before the answer");
+    same(device.slot.root().unmap(0, far, kPage), 1, "a message is under way");
     same(device.slot.answer(message.token, nullptr), true, "answer");
     same(device.slot.answer(message.token, nullptr), false, "answered twice");
-    same(device.slot.root().pull(&interrupt), true, "the interrupt");
+    same(device.slot.root().pull(0, &interrupt), true, "the interrupt");
     same(interrupt.data, 5, "vector");
     same((long long)interrupt.address, (long long)kInterrupts, "address");
-    same(device.slot.root().unmap(far, kPage), 0, "and none is");
+    same(device.slot.root().unmap(0, far, kPage), 0, "and none is");
 
     // A read by message.
-    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_READ);
+    device.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_READ);
     for (const bool can : {true, false}) {
         device.came.clear();
         device.send(device.read(far + 1, 300, 2));
         device.steps(300);
         same((long long)device.came.size(), 0, "no completion before the answer");
-        same(device.slot.root().pull(&message), true, "the message");
+        same(device.slot.root().pull(0, &message), true, "the message");
         expect(!message.write && message.address == far + 1 && message.length == 300, "message", message.length, 300);
         const std::vector<uint8_t> answer = some(device.random, 300);
         device.slot.answer(message.token, can ? answer.data() : nullptr);
@@ -377,7 +377,7 @@ void order() {
 void credits_of_messages() {
     Device device;
     const uint64_t far = kBase + kSize;
-    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    device.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
     const auto granted = [&] {
         device.steps(300);
         return (long long)(device.slot.posted().headers + (device.slot.posted().data << 16));
@@ -392,7 +392,7 @@ void credits_of_messages() {
     device.send(device.write(far + kPage, some(device.random, 64)));
     same(granted(), before + 2 * one, "credits of writes by message, and of one to nowhere");
     std::vector<nacelle_sim_slot_message> messages(4);
-    for (auto &message : messages) same(device.slot.root().pull(&message), true, "a message");
+    for (auto &message : messages) same(device.slot.root().pull(0, &message), true, "a message");
     same((long long)messages[2].address, (long long)far + 4, "the third run begins behind the second hole");
     for (const int number : {3, 0, 2}) device.slot.answer(messages[number].token, nullptr);
     same(granted(), before + 3 * one, "credits of the write that is done");
@@ -404,17 +404,17 @@ void credits_of_messages() {
     nacelle_sim_slot few{};
     few.posted_headers = 1;
     Device late(few);
-    late.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    late.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
     late.send(late.write(far, some(late.random, 64)));
     late.steps(300);
     for (const uint32_t memory_space : {1u, 0u, 1u}) {
         late.space.bus_master = 0;
         late.space.memory_space = memory_space;
-        late.slot.set_space(late.space, late.cycle);
+        late.slot.set_space(0, late.space, late.cycle);
         late.steps(10);
     }
     late.steps(300);
-    same(late.slot.root().pull(&messages[0]), true, "the message");
+    same(late.slot.root().pull(0, &messages[0]), true, "the message");
     late.slot.answer(messages[0].token, nullptr);
     late.steps(60);
     late.send(late.write(kBase, some(late.random, 64)));
@@ -426,7 +426,7 @@ void credits_of_messages() {
     // So many as it may have begun, one behind the other.
     Device begun;
     begun.space.bus_master = 0;
-    begun.slot.set_space(begun.space, begun.cycle);
+    begun.slot.set_space(0, begun.space, begun.cycle);
     for (int number = 0; number < 18; ++number) {
         begun.steps(number < 16 ? 60 : 32);
         begun.send(begun.write(kBase, some(begun.random, 64)));
@@ -441,7 +441,7 @@ void errors() {
     nacelle_sim_slot settings{};
     settings.iommu_entries = 2;
     Device device(settings);
-    device.slot.root().memory.map(kBase + kSize, kPage, device.memory.data(), NACELLE_SIM_HOST_READ);
+    device.slot.root().memory[0].map(kBase + kSize, kPage, device.memory.data(), NACELLE_SIM_HOST_READ);
     const auto one = [&](uint64_t address, uint32_t length) {
         device.came.clear();
         const uint64_t begin = device.cycle;
@@ -459,23 +459,23 @@ void errors() {
     same((long long)device.slot.stats().tlb_misses, 4, "misses");
 
     nacelle_sim_slot_fault fault{};
-    same(device.slot.root().pull(&fault), false, "no fault yet");
+    same(device.slot.root().pull(0, &fault), false, "no fault yet");
     same(one(kBase - 64, 64).first.status, kUnsupported, "below what is mapped");
-    same(device.slot.root().pull(&fault), true, "a fault");
+    same(device.slot.root().pull(0, &fault), true, "a fault");
     same((long long)fault.address, (long long)kBase - 64, "its address");
     same(one(kBase + kSize + kPage, 4).first.status, kUnsupported, "above it");
     device.send(device.write(kBase + kSize, some(device.random, 4)));
     device.steps(300);
-    same(device.slot.root().pull(&fault) && device.slot.root().pull(&fault), true, "a write to what may be read only");
+    same(device.slot.root().pull(0, &fault) && device.slot.root().pull(0, &fault), true, "a write to what may be read only");
     expect(fault.write && fault.length == 4, "fault", fault.length, 4);
     same(one(kBase + kSize, 4).first.status, kSuccess, "which can be read");
-    same(device.slot.root().unmap(kBase + kSize, kPage), 0, "taken away");
-    same(device.slot.root().unmap(kBase + kSize, kPage), -1, "once");
+    same(device.slot.root().unmap(0, kBase + kSize, kPage), 0, "taken away");
+    same(device.slot.root().unmap(0, kBase + kSize, kPage), -1, "once");
     same(one(kBase + kSize, 4).first.status, kUnsupported, "and cannot be read");
-    same(device.slot.root().memory.map(kBase + 4096, kPage, nullptr, 3), false, "mapped twice");
-    same(device.slot.root().memory.map(kBase - kPage, 2 * kPage, nullptr, 3), false, "over the first page");
-    same(device.slot.root().memory.map(kBase - 2 * kPage, 100, nullptr, 3), false, "no page");
-    same(device.slot.root().memory.map(~0ull - 4095, 2 * kPage, nullptr, 3), false, "beyond all addresses");
+    same(device.slot.root().memory[0].map(kBase + 4096, kPage, nullptr, 3), false, "mapped twice");
+    same(device.slot.root().memory[0].map(kBase - kPage, 2 * kPage, nullptr, 3), false, "over the first page");
+    same(device.slot.root().memory[0].map(kBase - 2 * kPage, 100, nullptr, 3), false, "no page");
+    same(device.slot.root().memory[0].map(~0ull - 4095, 2 * kPage, nullptr, 3), false, "beyond all addresses");
     device.clean("errors");
 
     settings = {};
@@ -553,11 +553,11 @@ void host() {
         const uint64_t offset = device.random() % (device.bar.size() - length);
         const std::vector<uint8_t> data = some(device.random, length);
         std::memcpy(&copy[offset], data.data(), length);
-        device.slot.write(0, offset, data.data(), length);
+        device.slot.write(0, 0, offset, data.data(), length);
         const uint32_t back = 1 + device.random() % std::min<uint32_t>(length, 64);
         const uint64_t at = offset + device.random() % (length - back + 1);
         const bool crosses = at % kPage + back > kPage;
-        if (!crosses) device.slot.read(0, at, back);
+        if (!crosses) device.slot.read(0, 0, at, back);
         same((long long)device.host_answer().status, NACELLE_SIM_SLOT_OK, "a write");
         if (crosses) continue;
         const nacelle_sim_slot_answer answer = device.host_answer();
@@ -565,29 +565,29 @@ void host() {
         same(std::memcmp(answer.data, &copy[at], back), 0, "its data");
     }
     same(copy == device.bar, true, "the BAR's memory");
-    for (int i = 0; i < 100; ++i) device.slot.read(0, 4 * uint64_t(i), 4);  // more than there are tags
+    for (int i = 0; i < 100; ++i) device.slot.read(0, 0, 4 * uint64_t(i), 4);  // more than there are tags
     for (int i = 0; i < 100; ++i) {
         const nacelle_sim_slot_answer answer = device.host_answer();
         same(std::memcmp(answer.data, &copy[4 * size_t(i)], 4), 0, "many reads");
     }
     expect(device.slot.idle(), "is idle", 0, 1);
     device.mute = true;
-    device.slot.read(0, 0, 4);
+    device.slot.read(0, 0, 0, 4);
     const nacelle_sim_slot_answer answer = device.host_answer();
     same(answer.status, NACELLE_SIM_SLOT_TIMEOUT, "no answer");
     same((long long)(answer.finished - answer.issued), 25'001, "the time that it waits");
     expect(device.slot.idle(), "is idle, though one is not answered", 0, 1);
     device.mute = false;
-    device.slot.read(0, 0, 4);
+    device.slot.read(0, 0, 0, 4);
     same(device.host_answer().status, NACELLE_SIM_SLOT_OK, "the next one");
     device.clean("host");
 
-    device.slot.reset();
+    device.slot.reset(0);
     device.steps(10);
-    same(device.slot.reset_done(), false, "a reset waits for the device");
+    same(device.slot.resetting(0), true, "a reset waits for the device");
     device.quiet = true;
     device.steps(1);
-    same(device.slot.reset_done(), true, "and is done");
+    same(device.slot.resetting(0), false, "and is done");
 }
 
 // ---- two devices ----
@@ -641,7 +641,7 @@ void rules() {
         {"byte enables with a gap", [](Device &d, Tlp &t) { t = d.read(kBase, 12, 0), t.first_be = 5; }, true},
         {"tag that is not permitted", [](Device &, Tlp &t) { t.tag = 64; }, true},
         {"tag of a read that is under way", [](Device &d, Tlp &t) { t.tag = 9, d.send(t); }, true},
-        {"bus mastering is off", [](Device &d, Tlp &) { d.space.bus_master = 0, d.slot.set_space(d.space, d.cycle), d.steps(100); }, true},
+        {"bus mastering is off", [](Device &d, Tlp &) { d.space.bus_master = 0, d.slot.set_space(0, d.space, d.cycle), d.steps(100); }, true},
         {"answers no request", [](Device &d, Tlp &t) { t = d.answer_to(d.read(0, 4, 3)); }, true},
         {"may pass its data", [](Device &d, Tlp &t) { t = d.write(kInterrupts, {1, 2, 3, 4}), t.attr = kRelaxed; }, false},
         {"one dword", [](Device &d, Tlp &t) { t = d.write(kInterrupts, {1, 2, 3}); }, false},
@@ -669,7 +669,7 @@ void rules() {
     for (const Case &rule : answers) {
         Device device;
         device.mute = device.deaf = true;
-        device.slot.read(0, 0, 64);
+        device.slot.read(0, 0, 0, 64);
         while (!device.slot.offered()) device.step();
         Tlp tlp = device.answer_to(*device.slot.offered());
         rule.change(device, tlp);
@@ -692,9 +692,9 @@ void rules() {
     refused([](auto &s) { s.rcb = 32; });
     refused([](auto &s) { s.read_ns = 100; });
     refused([](auto &s) { s.host_reads = 65; });
-    nacelle_sim_slot_space space = slot.space;
+    nacelle_sim_slot_space space = slot.space(0);
     space.mps = 512;
-    same(slot.set_space(space, 0), false, "a payload that the slot cannot take");
+    same(slot.set_space(0, space, 0), false, "a payload that the slot cannot take");
     expect(slot.text().find("Gen3 x16, 113.7 Gb/s") != std::string::npos, slot.text().c_str(), 0, 1);
 }
 

@@ -18,7 +18,7 @@ module pcie_completions
 ) (
     input  logic                     clk,
     input  logic                     rst,
-    input  pcie_id_t                 id,
+    input  pcie_configs_t            settings,
     // requests, when they are sent
     input  logic                     asked,
     input  logic [$clog2(TAGS)-1:0]  asked_tag,
@@ -30,6 +30,7 @@ module pcie_completions
     axis_if.sink                     payload,
     // pcie_tags
     output logic [$clog2(TAGS)-1:0]  look,
+    input  function_t                look_func,
     input  logic                     look_waits,
     input  logic                     look_late,
     stream_if.sink                   expired,       // logic [$clog2(TAGS)-1:0]
@@ -97,7 +98,8 @@ module pcie_completions
   wire late_there = !expired_q && (finished ? finish_given_up : late_q && !(late_end && again_q));   // then no read waits
   wire next_well  = tlp_has_data(next.kind) && next.length != '0 && tlp_bytes_t'({next.length, 2'b00}) <= next.byte_count
                     && (tlp_bytes_t'({next.length, 2'b00}) == next.byte_count || 4'(next.lower_addr[5:2] + next.length[3:0]) == '0);
-  wire ours       = 32'(next.tag) < TAGS && next.requester_id == id;
+  wire [FUNCTIONS_MAX-1:0] ids = {next.requester_id == settings[1].id, next.requester_id == settings[0].id};
+  wire ours       = 32'(next.tag) < TAGS && ids[look_func];
   wire told       = finish_tag == look;   // of the next one's tag
 
   always_ff @(posedge clk) begin

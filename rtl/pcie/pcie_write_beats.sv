@@ -8,12 +8,13 @@ module pcie_write_beats
   import pcie_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
+    parameter int unsigned FUNCTIONS = 1,
     parameter int unsigned LARGEST = 512,          // bytes of a TLP, a power of two from 128
     parameter int unsigned BURSTS = 16             // addresses that wait for their data, a power of two
 ) (
     input  logic              clk,
     input  logic              rst,
-    input  logic [2:0]        mps,                 // as pcie_config_t
+    input  logic [FUNCTIONS_MAX-1:0][2:0] mps,     // by function, as pcie_config_t
     axi_if.slave              in,                  // AW without its ID, and W
     stream_if.source          out,                 // beat_run_t
     output logic [DATA_W-1:0] out_data,            // with it
@@ -82,9 +83,13 @@ module pcie_write_beats
   endfunction
 
   // A TLP ends where the next address is a multiple of its largest size.
-  tlp_bytes_t size_q;
+  tlp_bytes_t [FUNCTIONS_MAX-1:0] sizes_q;
+  tlp_bytes_t size;
   logic [11:0] behind;
-  always_ff @(posedge clk) size_q <= size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps);
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_size
+    always_ff @(posedge clk) sizes_q[i] <= size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i]);
+  end
+  assign size   = sizes_q[function_of({raw_q.beat, SHIFT'(0)}, FUNCTIONS)];
   assign behind = {raw_q.beat[SHIFT+:12-SHIFT] + 1'b1, SHIFT'(0)};
 
   beat_run_t run, run_q;
@@ -93,7 +98,7 @@ module pcie_write_beats
     run.empty  = raw_q.any == '0;
     run.last   = raw_q.last && plain_q;
     run.bottom = raw_q.any[0] && raw_q.prefix[0];
-    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & (size_q - 1'b1)) == '0;
+    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & (size - 1'b1)) == '0;
     run.addr   = {raw_q.beat, SHIFT'(0)};
     for (int unsigned i = 0; i < DWORDS; i++) begin
       if (lowest_q[i]) begin

@@ -378,6 +378,9 @@
 #define NACELLE_DEVICE_PCIE_MSIX_SENT 0x714u /* r: msix sent */
 #define NACELLE_DEVICE_PCIE_MSIX_MERGED 0x718u /* r: a request for a vector that is pending already */
 #define NACELLE_DEVICE_PCIE_RESETS 0x71cu /* r: function-level resets done */
+#define NACELLE_DEVICE_PCIE_NETWORK_MSIX_SENT 0x720u /* r: network msix sent */
+#define NACELLE_DEVICE_PCIE_NETWORK_MSIX_MERGED 0x724u /* r: a request for a vector that is pending already */
+#define NACELLE_DEVICE_PCIE_NETWORK_RESETS 0x728u /* r: network resets */
 
 /* ---- Management port ---- */
 

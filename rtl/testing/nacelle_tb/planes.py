@@ -5,21 +5,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .bench import AxilMaster, AxilSlave, AxiMaster, AxiSlave, AxisSink, AxisSource, Plain, Port, Sink, Source, Type, wrapper
+from .bench import (
+    AxilMaster,
+    AxilSlave,
+    AxiMaster,
+    AxiSlave,
+    AxisSink,
+    AxisSource,
+    Plain,
+    Port,
+    Several,
+    Sink,
+    Source,
+    Type,
+    wrapper,
+)
 
 TLP = "pcie_pkg::tlp_header_t"
 SLOT: Mapping[str, Port] = {
-    "settings": Plain("input", "pcie_pkg::pcie_config_t"),
+    "settings": Plain("input", "pcie_pkg::pcie_configs_t"),
     "credits": Plain("input", "pcie_pkg::tlp_credits_t"),
-    "flr_request": Plain("input", "logic"),
-    "flr_done": Plain("output", "logic"),
+    "flr_request": Plain("input", "logic [pcie_pkg::FUNCTIONS_MAX-1:0]"),
+    "flr_done": Plain("output", "logic [pcie_pkg::FUNCTIONS_MAX-1:0]"),
 }
 
 
-def bar_map(sizes: Mapping[int, int], bases: Mapping[int, int]) -> Type:
+def bar_map(sizes: Mapping[int, int], bases: Mapping[int, int]) -> str:
     """A `bar_map_t`: size, and base in the device, by BAR."""
     bars = (f"'{{base: 64'd{bases.get(i, 0)}, size: 64'd{sizes.get(i, 0)}}}" for i in reversed(range(6)))
-    return Type(f"'{{{', '.join(bars)}}}")
+    return f"'{{{', '.join(bars)}}}"
+
+
+def bar_maps(sizes: Mapping[int, int], bases: Mapping[int, int], card: str = "'0") -> Type:
+    """A `bar_maps_t`: that of function 0, and that of the network card, if there is one."""
+    return Type(f"'{{{card}, {bar_map(sizes, bases)}}}")
 
 
 def tlps(data_w: int) -> dict[str, Port]:
@@ -35,12 +54,12 @@ def pcie(data_w: int) -> str:
         "registers": AxilMaster(20),
         "memory": AxiMaster(data_w),
         "host": AxiSlave(data_w),
-        "msix_registers": AxilSlave(12),
-        "interrupt": Sink("logic [4:0]"),
+        "msix_registers": Several(AxilSlave(12), 1),
+        "interrupt": Several(Sink("pcie_pkg::msix_vector_t"), 1),
         "events": Plain("output", "pcie_pkg::pcie_events_t"),
         "idle": Plain("output", "logic"),
     }
-    bars = bar_map({0: 1 << 20, 2: 1 << 16, 4: 1 << 32}, {2: 1 << 40})
+    bars = bar_maps({0: 1 << 20, 2: 1 << 16, 4: 1 << 32}, {2: 1 << 40})
     return wrapper("pcie_plane", {"DATA_W": data_w, "BAR_MAP": bars}, ports)
 
 

@@ -317,6 +317,9 @@ pub mod device {
             PCIE_MSIX_SENT,
             PCIE_MSIX_MERGED,
             PCIE_RESETS,
+            PCIE_NETWORK_MSIX_SENT,
+            PCIE_NETWORK_MSIX_MERGED,
+            PCIE_NETWORK_RESETS,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -981,6 +984,12 @@ pub mod device {
     pub const PCIE_MSIX_MERGED: Register = Register { name: "pcie_msix_merged", offset: 0x718, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
     /// function-level resets done
     pub const PCIE_RESETS: Register = Register { name: "pcie_resets", offset: 0x71c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "function-level resets done" };
+    /// network msix sent
+    pub const PCIE_NETWORK_MSIX_SENT: Register = Register { name: "pcie_network_msix_sent", offset: 0x720, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "network msix sent" };
+    /// a request for a vector that is pending already
+    pub const PCIE_NETWORK_MSIX_MERGED: Register = Register { name: "pcie_network_msix_merged", offset: 0x724, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
+    /// network resets
+    pub const PCIE_NETWORK_RESETS: Register = Register { name: "pcie_network_resets", offset: 0x728, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "network resets" };
 }
 
 /// Management port.
