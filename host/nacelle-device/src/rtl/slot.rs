@@ -113,7 +113,7 @@ impl Slot {
 
     /// What was counted here.
     pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let (server, model) = (self.server.counters(), sim.slot_stats());
+        let server = self.server.counters();
         [
             ("slot.clients", server.clients),
             ("slot.clients_turned_away", server.turned_away),
@@ -124,16 +124,25 @@ impl Slot {
             ("slot.dma_messages", server.dma_messages),
             ("slot.dma_timeouts", server.dma_timeouts),
             ("slot.dma_refused", self.card.refused),
-            ("slot.reads", model.reads),
-            ("slot.read_bytes", model.read_bytes),
-            ("slot.writes", model.writes),
-            ("slot.write_bytes", model.write_bytes),
-            ("slot.interrupts", model.interrupts),
-            ("slot.iommu_faults", model.faults),
-            ("slot.violations", model.violations),
         ]
         .into_iter()
+        .chain(model_counters(sim))
     }
+}
+
+/// What the model has counted, of all functions of the device.
+pub(super) fn model_counters(sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    let model = sim.slot_stats();
+    [
+        ("slot.reads", model.reads),
+        ("slot.read_bytes", model.read_bytes),
+        ("slot.writes", model.writes),
+        ("slot.write_bytes", model.write_bytes),
+        ("slot.interrupts", model.interrupts),
+        ("slot.iommu_faults", model.faults),
+        ("slot.violations", model.violations),
+    ]
+    .into_iter()
 }
 
 /// What the function is. Its serial number is made of the MAC address, as the standard has it for an EUI-64.

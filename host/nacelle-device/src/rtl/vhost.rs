@@ -14,7 +14,7 @@ use nacelle_pci::{UserConfig, UserDevice};
 use nacelle_vhost::{Backend, BackendConfig, BackendError, Counters, Listener};
 use nacelle_wire::MacAddr;
 
-use super::slot::Slot;
+use super::slot::{Slot, model_counters};
 use crate::{DeviceError, Sim};
 
 /// The PCI function that is the card.
@@ -73,8 +73,8 @@ impl VhostCard {
         self.slot.as_ref().is_some_and(Slot::is_sending)
     }
 
-    /// What the back end has counted.
-    pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    /// What the back end and the slot have counted.
+    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let counted = *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         [
             ("vhost.front_ends", counted.front_ends),
@@ -88,6 +88,7 @@ impl VhostCard {
             ("vhost.rings_lost", counted.rings_lost),
         ]
         .into_iter()
+        .chain(model_counters(sim))
     }
 }
 
