@@ -26,7 +26,7 @@ PEER = "10.77.0.9"
 # Booting is a matter of seconds, and of more on a busy machine; frames are simulated.
 PATIENCE_S = 300
 # What Linux writes about a driver or a device that does not do what it should.
-COMPLAINTS = re.compile(r"BUG|WARNING|Oops|Call Trace|NETDEV WATCHDOG|virtio_net.*(fail|error|bad)|virtio_uml.*fail", re.IGNORECASE)
+COMPLAINTS = re.compile(r"\bBUG:|WARNING:|Oops|Call Trace|NETDEV WATCHDOG|\b(?:virtio|eth0).*(?:fail|error|bad|bogus)")
 
 # One worker runs them: they boot guests.
 pytestmark = pytest.mark.xdist_group("uml")
@@ -121,7 +121,7 @@ class Card:
 
     def counters(self) -> dict[str, int]:
         """What the device and its back end have counted."""
-        return self.wire.json("stats", self.name)["counters"]
+        return self.wire.control(self.name, "stats")["counters"]
 
 
 def received(console: str) -> int:
