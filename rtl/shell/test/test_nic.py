@@ -105,6 +105,12 @@ class Nic:
             self.driver.transmit(frame, 1, cuts=random.choice([0, 2]))
         now(self.driver.show(1))
 
+    def arrive(self, frame: bytes) -> None:
+        """A frame of the line, outside of a load."""
+        self.device.send(frame)
+        self.device.step(500)
+        assert self.device.rx_stamp() is not None
+
     def received(self, cycles: int = 40_000) -> Received:
         return now(self.driver.received(0, cycles))
 
@@ -308,9 +314,7 @@ def test_a_flood_for_a_driver_that_sleeps(nic: Nic) -> None:
         pass
     quiet = latency(2, False)
     for _ in range(120):  # uses up all buffers
-        device.send(kinds(nic, nic.mac, "10.0.0.77")[0])
-        device.step(300)
-        device.rx_stamp()
+        nic.arrive(kinds(nic, nic.mac, "10.0.0.77")[0])
     loud = latency(3, True)
     assert loud == quiet, "a frame for the card costs a WRITE nothing that does not wait behind it on the line"
     assert nic.counter("RX_NO_BUFFER") > 40 and not device.counter("packet_drop_overflow")
@@ -360,8 +364,7 @@ def test_without_a_driver_nothing_waits(device: SimDevice) -> None:
     configure(device)
     nic = Nic(device)
     for frame in kinds(nic, nic.mac, "10.0.0.77"):
-        device.send(frame)
-        device.step(500)
+        nic.arrive(frame)
     assert nic.counter("RX_NO_BUFFER") == 9
     load = Load(device, [Flow(2, "write", 512, 4, (0x1000_0000,))])
     load.run(3000)
