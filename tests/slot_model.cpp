@@ -30,7 +30,7 @@ void same(long long got, long long wanted, const char *what) { expect(got == wan
 
 // A device that answers what it is asked from its one BAR, at once or later, and sends what the test says.
 struct Device {
-    explicit Device(const nacelle_sim_slot &wanted = {}, uint32_t id = 0x100) : slot(kCyclePs, {1 << 16}), memory(kSize), bar(1 << 16) {
+    explicit Device(const nacelle_sim_slot &wanted = {}, uint32_t id = 0x100) : slot(kCyclePs, {1 << 16}, {1 << 13}), memory(kSize), bar(1 << 16) {
         nacelle_sim_slot settings = wanted;
         settings.random_seed = seed;
         std::string error;
@@ -80,7 +80,7 @@ struct Device {
     Tlp answer_to(const Tlp &tlp) {
         Tlp answer;
         answer.kind = kCompletionData;
-        answer.completer = uint16_t(space.id);
+        answer.completer = uint16_t(slot.space(tlp.func).id);
         answer.requester = tlp.requester;
         answer.tag = tlp.tag;
         answer.byte_count = tlp.enabled_bytes();
@@ -590,6 +590,97 @@ void host() {
     same(device.slot.resetting(0), false, "and is done");
 }
 
+// ---- two functions: nothing of one is the other's ----
+
+void functions() {
+    Device device;
+    nacelle_sim_slot_space card = device.slot.space(1);
+    same(card.id, 0x101, "the id of function 1");
+    card.id = 0x100;
+    same(device.slot.set_space(1, card, device.cycle), false, "the id of the other function");
+    card.id = 0x101;
+    card.bus_master = card.memory_space = 1;
+    same(device.slot.set_space(1, card, device.cycle), true, "its space");
+    RootComplex &root = device.slot.root();
+    const auto of_card = [](Tlp tlp) {
+        tlp.requester = 0x101;
+        return tlp;
+    };
+    const auto read = [&](uint32_t function, uint64_t address, uint16_t tag) {
+        device.came.clear();
+        const Tlp asked = device.read(address, 64, tag);
+        device.send(function ? of_card(asked) : asked);
+        const std::vector<Tlp> got = device.answers(tag);
+        same(got.size(), 1, "an answer");
+        same(got.empty() ? 0 : got[0].requester, 0x100 + function, "to who has asked");
+        return got.empty() ? Tlp{} : got[0];
+    };
+
+    // The same address is other memory, or none.
+    same(read(1, kBase, 1).status, kUnsupported, "memory of function 0");
+    nacelle_sim_slot_fault fault{};
+    same(root.pull(0, &fault), false, "a fault of the other function");
+    same(root.pull(1, &fault), true, "its fault");
+    std::vector<uint8_t> memory = some(device.random, kPage);
+    same(root.memory[1].map(kBase, kPage, memory.data(), NACELLE_SIM_HOST_READ), true, "its own memory");
+    same(read(1, kBase, 1).data == std::vector<uint8_t>(memory.begin(), memory.begin() + 64), 1, "its data");
+    same(read(0, kBase, 1).data == std::vector<uint8_t>(device.memory.begin(), device.memory.begin() + 64), 1, "and the other's");
+    const std::vector<uint8_t> before = device.memory, kept = memory;
+    device.send(of_card(device.write(kBase, some(device.random, 64))));
+    device.steps(300);
+    same(memory == kept && device.memory == before, 1, "it may only read");
+    same(root.pull(1, &fault) && fault.write, 1, "a fault");
+
+    // A tag of each at once, and both at an interrupt; one that waits for its program does not hold up the other.
+    device.came.clear();
+    device.send(device.read(kBase, 64, 5));
+    device.send(of_card(device.read(kBase, 64, 5)));
+    device.steps(400);
+    same(device.came.size(), 2, "both answered");
+    const uint64_t far = kBase + kSize;
+    root.memory[1].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    device.send(of_card(device.write(far, some(device.random, 64))));
+    device.send(of_card(device.write(kInterrupts, {1, 0, 0, 0})));
+    device.send(device.write(kInterrupts, {0, 0, 0, 0}));
+    device.steps(300);
+    nacelle_sim_slot_interrupt interrupt{};
+    nacelle_sim_slot_message message{};
+    same(root.pull(1, &interrupt), false, "an interrupt before its message was answered");
+    same(root.pull(0, &interrupt) && interrupt.data == 0, 1, "that of the other function");
+    same(root.pull(0, &message), false, "a message of the other function");
+    same(root.pull(1, &message), true, "its message");
+    same(device.slot.answer(message.token, nullptr), true, "answered");
+    same(root.pull(1, &interrupt) && interrupt.data == 1, 1, "its interrupt");
+
+    // BARs, answers, room for accesses.
+    device.slot.read(1, 0, 0, 4);
+    device.slot.read(0, 0, 8, 4);
+    device.steps(1000);
+    nacelle_sim_slot_answer answer{};
+    same(device.slot.host().pull(1, &answer), true, "an answer");
+    same(std::memcmp(answer.data, device.bar.data(), 4), 0, "its data");
+    same(device.slot.host().pull(1, &answer), false, "no other");
+    same(device.slot.host().pull(0, &answer), true, "that of the other function");
+    same(device.slot.in_bar(1, 0, 1 << 13, 1), false, "beyond its BAR");
+    device.deaf = true;
+    for (size_t i = 0; i < HostRequests::kQueue; ++i) device.slot.read(1, 0, 0, 4);
+    same(device.slot.host().full(1), true, "as many as it may have");
+    same(device.slot.host().full(0), false, "and none of the other's");
+    device.deaf = false;
+    device.steps(100'000);
+    for (size_t i = 0; i < HostRequests::kQueue; ++i) same(device.slot.host().pull(1, &answer), true, "all answered");
+
+    // A reset of one: it sends nothing then, the other goes on.
+    device.clean("functions");
+    device.slot.reset(1);
+    device.steps(100);
+    same(device.slot.resetting(1) && !device.slot.resetting(0), 1, "one is being reset");
+    read(0, kBase, 1);
+    device.clean("the other goes on");
+    device.send(of_card(device.read(kBase, 64, 1)));
+    same((long long)device.slot.stats().violations, 1, "a request in a reset");
+}
+
 // ---- two devices ----
 
 void peers() {
@@ -636,11 +727,12 @@ void rules() {
         {"crosses 4 KiB", [](Device &d, Tlp &t) { t = d.read(kBase + 4092, 8, 0); }, true},
         {"more or less data", [](Device &, Tlp &t) { t.data.resize(8); }, false},
         {"traffic class", [](Device &, Tlp &t) { t.tc = 1; }, false},
-        {"another requester", [](Device &, Tlp &t) { t.requester = 1; }, false},
+        {"no function of the device", [](Device &, Tlp &t) { t.requester = 1; }, false},
         {"byte enables that are not", [](Device &, Tlp &t) { t.last_be = 1; }, false},
         {"byte enables with a gap", [](Device &d, Tlp &t) { t = d.read(kBase, 12, 0), t.first_be = 5; }, true},
         {"tag that is not permitted", [](Device &, Tlp &t) { t.tag = 64; }, true},
         {"tag of a read that is under way", [](Device &d, Tlp &t) { t.tag = 9, d.send(t); }, true},
+        {"bus mastering is off", [](Device &, Tlp &t) { t.requester = 0x101; }, true},  // that of the other function
         {"bus mastering is off", [](Device &d, Tlp &) { d.space.bus_master = 0, d.slot.set_space(0, d.space, d.cycle), d.steps(100); }, true},
         {"answers no request", [](Device &d, Tlp &t) { t = d.answer_to(d.read(0, 4, 3)); }, true},
         {"may pass its data", [](Device &d, Tlp &t) { t = d.write(kInterrupts, {1, 2, 3, 4}), t.attr = kRelaxed; }, false},
@@ -662,6 +754,7 @@ void rules() {
         {"another byte count", [](Device &, Tlp &t) { t.byte_count -= 1; }, true},
         {"another lower address", [](Device &, Tlp &t) { t.lower_address ^= 4; }, true},
         {"another completer", [](Device &, Tlp &t) { t.completer = 3; }, true},
+        {"another completer", [](Device &, Tlp &t) { t.completer = 0x101; }, true},
         {"more data than", [](Device &, Tlp &t) { t.dwords = 17, t.data.resize(68); }, true},
         {"does not end at a read", [](Device &, Tlp &t) { t.dwords = 8, t.data.resize(32); }, true},
         {"though it has failed", [](Device &, Tlp &t) { t.status = kAbort; }, true},
@@ -716,6 +809,7 @@ int main(int count, char **arguments) {
     errors();
     credits();
     host();
+    functions();
     peers();
     rules();
     return failures ? 1 : 0;

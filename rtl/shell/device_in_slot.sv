@@ -7,7 +7,7 @@
 // 63 set there. It lives from power-on; before the fabric does (`open`), BAR 4 is answered with CA.
 //
 // With a network card (NETWORK) there is a second function: its BAR 0 is two pages, the card's registers and an MSI-X table. It has IO virtual
-// addresses of its own, and shares with the device what leads to the slot: bursts take turns. Its function-level reset is one of the card.
+// addresses of its own, and shares with the device what leads to the slot: bursts take turns. Its function-level reset is one of the card, too.
 //
 // Latency: that of pcie_plane, 2 cycles more to the registers, 4 to those of the card; with a card 1 to host memory.
 module device_in_slot
@@ -37,7 +37,7 @@ module device_in_slot
     axil_if.master       net_registers,   // 12 bits of address: the first page of its BAR 0
     axi_if.slave         net_host,        // host memory as this function sees it: an address is an IO virtual address, below 2^63
     stream_if.sink       net_interrupt,   // logic [15:0], the vector; one that there is not is dropped
-    output logic         net_reset,       // a function-level reset: the card becomes as after power-on,
+    output logic         net_reset,       // a function-level reset: the card becomes as after power-on, an access that waits at `net_registers` first,
     input  logic         net_reset_done,  //   and is so, from when it is idle until `net_reset` falls
     output pcie_events_t events,
     output logic         idle
@@ -205,7 +205,8 @@ module device_in_slot
     assign asked_vector[NETWORK_CARD].data  = msix_vector_t'(net_interrupt.data);
     assign net_interrupt.ready              = 1'b1;
 
-    assign net_reset                   = slot.flr_request[NETWORK_CARD];
+    // First the plane: so that no write that was on its way reaches a card that is as new.
+    assign net_reset                   = slot.flr_request[NETWORK_CARD] && plane_done[NETWORK_CARD];
     assign slot.flr_done[NETWORK_CARD] = plane_done[NETWORK_CARD] && net_reset_done;
 
     // An address from 2^63 on is nobody's.

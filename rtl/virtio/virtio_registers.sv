@@ -71,8 +71,9 @@ module virtio_registers
 
   assign reset_done = fresh_q;
 
-  // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait.
-  wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && status_q != '0));
+  // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait. Not so in `reset`: what waits
+  // then has no effect, instead of one on a device that is as new.
+  wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && (status_q != '0 || reset)));
   wire takes_write = accepting && bus.awvalid && bus.wvalid;
   wire acts_write = bus_q == B_ACT && write_q && notify_free;
   wire acts_read = bus_q == B_ACT && !write_q;

@@ -20,10 +20,12 @@ use crate::{
 mod kernels;
 mod managed;
 mod slot;
+mod vhost;
 
 use kernels::KernelTable;
 use managed::ManagedTable;
 use slot::Slot;
+use vhost::VhostCard;
 
 /// The data path's width if none is asked for, in bits.
 const DEFAULT_DATA_W: u32 = 512;
@@ -33,19 +35,21 @@ const SLICE: u64 = 256;
 const IDLE_WAKE: Duration = Duration::from_millis(50);
 
 /// Finds the library of the simulated device: `named`, else `$NACELLE_SIM_LIBRARY`, else
-/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them. With `waves` it is the one
-/// that can write waveforms, `libnacelle_sim_512_waves.so`.
+/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them. With a `device` it is that of
+/// `devices/DEVICE.toml`, `libnacelle_sim_512_DEVICE.so`; with `waves` the one that can write waveforms, `libnacelle_sim_512_waves.so`.
 ///
 /// # Errors
 /// [`DeviceError::NoLibrary`] if there is none.
-pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, DeviceError> {
+pub fn find_library(named: Option<&Path>, device: &str, waves: bool) -> Result<PathBuf, DeviceError> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty() && !waves) {
+    let standard = device.is_empty() && !waves;
+    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty() && standard) {
         return Ok(path.into());
     }
-    let suffix = if waves { "_waves" } else { "" };
+    let parts = [device, if waves { "waves" } else { "" }];
+    let suffix: String = parts.iter().filter(|part| !part.is_empty()).map(|part| format!("_{part}")).collect();
     let file = PathBuf::from(format!("build/sim/libnacelle_sim_{DEFAULT_DATA_W}{suffix}.so"));
     let here = std::env::current_dir().ok();
     let program = std::env::current_exe().ok();
@@ -96,6 +100,7 @@ pub struct RtlEngine {
     managed: ManagedTable,
     kernels: KernelTable,
     slot: Option<Slot>,
+    card: Option<VhostCard>,
     /// Functions whose host is code of this process.
     functions: Vec<(FunctionState, Box<dyn FunctionHost>)>,
 }
@@ -131,6 +136,7 @@ impl RtlEngine {
             managed,
             kernels: KernelTable::default(),
             slot: None,
+            card: None,
             functions: Vec::new(),
         })
     }
@@ -175,6 +181,17 @@ impl RtlEngine {
         Ok(self)
     }
 
+    /// The same device, whose network card is a guest's: front ends of vhost-user (User-mode Linux, QEMU, DPDK) find it at the socket
+    /// `path`. What they are refused is told to `tell`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Without`] if it was built without a card; [`DeviceError::Slot`] if another process listens there;
+    /// [`DeviceError::Slot`] or [`DeviceError::Io`] if the socket cannot be made.
+    pub fn with_vhost_user(mut self, path: &Path, mac: MacAddr, tell: fn(&str)) -> Result<Self, DeviceError> {
+        self.card = Some(VhostCard::new(&mut self.sim, path, mac, tell)?);
+        Ok(self)
+    }
+
     /// The same device with `host` in the place of the host of its PCI function `number`: 0 is the device, 1 its network card.
     ///
     /// # Errors
@@ -212,7 +229,7 @@ impl Engine for RtlEngine {
 
     fn run(&mut self, now: Instant) {
         if !self.sim.idle() {
-            let in_slot = self.slot.is_some() || !self.functions.is_empty();
+            let in_slot = self.slot.is_some() || self.card.is_some() || !self.functions.is_empty();
             self.sim.step(SLICE, if in_slot { Stop::FrameOrSlot } else { Stop::Frame });
         }
         // Behind the step: what it has left of the slot would not be seen by an idle device.
@@ -222,6 +239,9 @@ impl Engine for RtlEngine {
         }
         if let Some(slot) = &mut self.slot {
             slot.poll(&mut self.sim, now);
+        }
+        if let Some(card) = &mut self.card {
+            card.poll(&mut self.sim, now);
         }
     }
 
@@ -235,14 +255,16 @@ impl Engine for RtlEngine {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let sending = self.slot.as_ref().is_some_and(Slot::is_sending);
+        let sending =
+            self.slot.as_ref().is_some_and(Slot::is_sending) || self.card.as_ref().is_some_and(VhostCard::is_sending);
         let idle = Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE };
         self.functions.iter().filter_map(|(_, host)| host.wake_at()).chain([idle]).min()
     }
 
     fn wake_fds(&self) -> WakeFds<'_> {
         let hosts = self.functions.iter().flat_map(|(_, host)| host.fds());
-        self.slot.iter().flat_map(Slot::fds).chain(hosts).collect()
+        let card = self.card.iter().flat_map(VhostCard::fds);
+        self.slot.iter().flat_map(Slot::fds).chain(hosts).chain(card).collect()
     }
 
     fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
@@ -277,6 +299,8 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
+        let card = self.card.iter().flat_map(VhostCard::counters);
+        all.extend(card.map(|(name, value)| (name.to_owned(), value)));
         all.extend(
             self.functions.iter().flat_map(|(_, host)| host.counters()).map(|(name, value)| (name.to_owned(), value)),
         );

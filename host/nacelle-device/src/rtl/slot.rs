@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use nacelle_slot::config_space::{Bar, ConfigEvent, ConfigSpace, Description, Ide
 use nacelle_slot::dma::Fault;
 use nacelle_slot::pages::Access as Rights;
 use nacelle_slot::{
-    Answer, BarAccess, DmaToken, Errno, Function, Host, ResetCause, Server, ServerConfig, Token, Transfer,
+    Answer, BarAccess, DmaToken, Errno, Function, Host, ResetCause, Server, ServerConfig, ServerError, Token, Transfer,
 };
 use nacelle_wire::MacAddr;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -62,12 +63,32 @@ impl Slot {
     /// [`DeviceError::Without`] if it was not; [`DeviceError::Slot`] if the socket cannot be made.
     pub(super) fn new(sim: &mut Sim, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
         let facts = sim.slot_facts(0).ok_or(DeviceError::Without { what: "[pcie], for a slot" })?;
+        Self::with(sim, 0, facts, mac, |space, config| Server::bind(path, space, config))
+    }
+
+    /// A slot with function `number` of a device, and the client at the other end of `socket`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Without`] if the device has no such function.
+    pub(super) fn connected(sim: &mut Sim, number: u8, socket: UnixStream, mac: MacAddr) -> Result<Self, DeviceError> {
+        let what = "network_card in [pcie], for another PCI function";
+        let facts = sim.slot_facts(number).ok_or(DeviceError::Without { what })?;
+        Self::with(sim, number, facts, mac, |space, config| Server::connected(socket, space, config))
+    }
+
+    fn with(
+        sim: &mut Sim,
+        number: u8,
+        facts: SlotFacts,
+        mac: MacAddr,
+        serve: impl FnOnce(ConfigSpace, ServerConfig) -> Result<Server, ServerError>,
+    ) -> Result<Self, DeviceError> {
         let unusable = |error: nacelle_slot::config_space::ConfigError| DeviceError::Create { why: error.to_string() };
         let space = ConfigSpace::new(description(&facts, mac)).map_err(unusable)?;
         let config =
             ServerConfig { device_timeout: DEVICE_TIMEOUT, max_transfer: MAX_TRANSFER, ..ServerConfig::default() };
-        let server = Server::bind(path, space, config)?;
-        let mut card = Card::new(0, facts);
+        let server = serve(space, config)?;
+        let mut card = Card::new(number, facts);
         card.settle(sim, &server.config_space().settings());
         Ok(Self { server, card, since: Instant::now(), failures: 0 })
     }

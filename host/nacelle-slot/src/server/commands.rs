@@ -10,8 +10,8 @@ use zerocopy::IntoBytes;
 use crate::channel::{Descriptors, MAX_DESCRIPTORS, Message};
 use crate::config_space::{CONFIG_BYTES, ConfigEvent, Power};
 use crate::dma::Fault;
+use crate::eventfd::is_eventfd;
 use crate::function::{Answer, BarAccess, DmaToken, Function, ResetCause, Token};
-use crate::interrupts::is_eventfd;
 use crate::pages::Access;
 use crate::protocol::{
     self, Capabilities, DmaMap, DmaUnmap, Header, Info, IoEventFd, IrqInfo, RegionAccess, RegionInfo, RegionIoFds,

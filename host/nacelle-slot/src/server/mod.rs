@@ -10,7 +10,6 @@
 mod commands;
 mod host;
 mod link;
-mod listener;
 mod regions;
 
 use std::io;
@@ -29,12 +28,12 @@ use crate::config_space::ConfigSpace;
 use crate::dma::DmaTable;
 use crate::function::{Function, Token};
 use crate::interrupts::Interrupts;
+use crate::listener::Listener;
 use crate::pages::Pages;
 use crate::protocol::{Header, MapArea, flag, region};
 
 pub use host::Host;
 use link::Link;
-use listener::Listener;
 
 /// Doorbells with an eventfd at most: as many descriptors as a message has.
 pub const MAX_DOORBELLS: usize = channel::MAX_DESCRIPTORS;
@@ -44,13 +43,13 @@ pub const MAX_DOORBELLS: usize = channel::MAX_DESCRIPTORS;
 #[non_exhaustive]
 pub enum ServerError {
     /// Another server is there.
-    #[error("another device is in the slot {}", path.display())]
+    #[error("another device listens at {}", path.display())]
     Taken {
         /// The socket.
         path: PathBuf,
     },
     /// The socket cannot be made.
-    #[error("no slot can be made at {}: {source}", path.display())]
+    #[error("no socket can be made at {}: {source}", path.display())]
     Listen {
         /// The socket.
         path: PathBuf,
