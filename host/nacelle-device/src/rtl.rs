@@ -289,7 +289,7 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
-        let card = self.card.iter().flat_map(VhostCard::counters);
+        let card = self.card.iter().flat_map(|card| card.counters(&self.sim));
         all.extend(card.map(|(name, value)| (name.to_owned(), value)));
         Ok(all)
     }
