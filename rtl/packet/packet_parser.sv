@@ -380,31 +380,11 @@ module packet_parser
     end
   end
 
-  // ---- the card gets what is for its station, but for what the device keeps to itself: the same table as route_of in packet_plane, from
-  // the other side. What is for several stations goes to both, good or bad: each judges for itself. (The target of a solicitation is behind
-  // the decision: packet_rx looks at it.) ----
-  logic kept, to_both;
-  always_comb begin
-    unique case (cls)
-      CLASS_ROCE:          kept = 1'b1;
-      CLASS_UDP:           kept = looked_q.listener != LISTENS_NOBODY && !looked_q.to_group;
-      CLASS_ICMP:          kept = drop == DROP_NONE && !card.answers_echo;
-      CLASS_ARP:           kept = looked_q.asks_us && !card.answers_arp;
-      default:             kept = 1'b0;
-    endcase
-    unique case (cls)
-      CLASS_ARP, CLASS_ND, CLASS_RA: to_both = 1'b1;
-      CLASS_UDP:                     to_both = looked_q.listener != LISTENS_NOBODY;
-      default:                       to_both = 1'b0;
-    endcase
-  end
-  wire to_card = looked_q.to_card && !looked_q.to_bridge && !kept;
-  wire alone   = to_card && (drop != DROP_NONE || !to_both);
-
   // The checks and the headers to remove, if no error was found so far.
-  wire read_class = !looked_q.to_group || to_several || to_card;
+  wire for_card   = looked_q.to_card && !looked_q.to_bridge;
+  wire read_class = !looked_q.to_group || to_several || for_card;
   wire ipv4_class = looked_q.ipv4 && read_class;
-  wire ip_class   = ipv4_class || ((v6_here || (IPV6 && looked_q.ipv6 && to_card)) && read_class);
+  wire ip_class   = ipv4_class || ((v6_here || (IPV6 && looked_q.ipv6 && for_card)) && read_class);
   wire udp_class  = ip_class && looked_q.udp;
   wire icmp_class = ip_class && looked_q.icmp;
   wire roce_class = udp_class && looked_q.roce_port;
@@ -421,10 +401,12 @@ module packet_parser
     verdict_valid_q <= looked_valid_q;
     if (looked_valid_q) begin
       verdict_q <= '{
-          drop: alone ? DROP_ALONE : drop,
+          drop: drop,
           cls: cls,
           listener: looked_q.listener,
-          card: to_card,
+          for_card: for_card,
+          group: looked_q.to_group,
+          asks_us: looked_q.asks_us,
           flow_known: ip_class && looked_q.form_ok && !looked_q.fragment && (looked_q.tcp || looked_q.udp),
           sum_known: ip_class && looked_q.form_ok && !looked_q.fragment
                      && (looked_q.tcp || looked_q.icmp || (looked_q.udp && looked_q.udp_checked)),
@@ -445,11 +427,33 @@ module packet_parser
   end
   assign verdict = verdict_q;
 
+  // ---- the network card gets what is for its station, but for what the device keeps to itself: the same table as route_of in packet_plane,
+  // from the other side. What is for several stations goes to both, good or bad: each judges for itself. (The target of a solicitation is
+  // behind the decision: packet_rx looks at it.) ----
+  logic kept, to_both;
+  always_comb begin
+    unique case (verdict_q.cls)
+      CLASS_ROCE: kept = 1'b1;
+      CLASS_UDP:  kept = verdict_q.listener != LISTENS_NOBODY && !verdict_q.group;
+      CLASS_ICMP: kept = verdict_q.drop == DROP_NONE && !card.answers_echo;
+      CLASS_ARP:  kept = verdict_q.asks_us && !card.answers_arp;
+      default:    kept = 1'b0;
+    endcase
+    unique case (verdict_q.cls)
+      CLASS_ARP, CLASS_ND, CLASS_RA: to_both = 1'b1;
+      CLASS_UDP:                     to_both = verdict_q.listener != LISTENS_NOBODY;
+      default:                       to_both = 1'b0;
+    endcase
+  end
+  wire to_card = verdict_q.for_card && !kept;
+
   // ---- check the IPv4 header ----
   checks_t checks_q;
   always_ff @(posedge clk) begin
     if (verdict_valid_q) begin
       checks_q <= '{
+          card: to_card,
+          alone: to_card && (verdict_q.drop != DROP_NONE || !to_both),
           ipv4_ok: !verdict_q.ipv4 || ipv4_sum_q[15:0] == 16'hffff - 16'(ipv4_sum_q[19:16]),
           pseudo_sum: pseudo_sum_q
       };

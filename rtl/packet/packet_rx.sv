@@ -130,7 +130,8 @@ module packet_rx
     drop_e        drop;
     frame_class_e cls;
     listener_e    listener;
-    logic         card;
+    logic         card;            // the card gets it; before `checks`: it can
+    logic         asks_us;         // if it is a solicitation
     logic         checked;         // for the card: all that is checked so far is there and right
     flow_t        flow;
     logic         sum_checked;
@@ -175,7 +176,6 @@ module packet_rx
                     && (nd.target == local_addr.link_local || nd.target == local_addr.global_);
     s3_asks_us_q <= s2_asks_us_q;
   end
-  wire kept_nd = IPV6 && parsed.cls == CLASS_ND && parsed.drop == DROP_NONE && s3_asks_us_q && !card.answers_arp;
 
   keep_t counts;
   assign counts = !s3_decided_q || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
@@ -189,7 +189,7 @@ module packet_rx
     s4_counts_q <= counts;
     s4_top_q <= parsed.ip_top[LANE_W-1:0];
     s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, listener: parsed.listener,
-              card: parsed.card && s3_decided_q && !s3_q.bad && !kept_nd,
+              card: s3_decided_q && !s3_q.bad, asks_us: s3_asks_us_q,
               flow: parsed.flow_known ? s3_flow_q : '0,
               checked: parsed.sum_known && parsed.headers_fit && index >= ip_last && s3_q.index != index_t'(COUNTED_BEATS),
               sum_checked: parsed.sum_checked,
@@ -276,10 +276,12 @@ module packet_rx
     s5_q <= s4_q;
     if (s4_q.extent.place == RX_PLACE_0) s5_q.extent.length <= s4_frame_length;
     if ((s4_counts_q & ~s4_keep_q) != '0 || !checks.ipv4_ok) s5_q.checked <= 1'b0;
+    if (!checks.card || (IPV6 && s4_q.cls == CLASS_ND && s4_q.drop == DROP_NONE && s4_q.asks_us && !card.answers_arp)) s5_q.card <= 1'b0;
     if (s4_q.drop == DROP_NONE) begin
       if ((s4_counts_q & ~s4_keep_q) != '0) s5_q.drop <= DROP_RUNT;
       else if (!checks.ipv4_ok) s5_q.drop <= DROP_IPV4_HEADER;
     end
+    if (s4_q.card && checks.alone) s5_q.drop <= DROP_ALONE;
     s6_q <= s5_q;
     s7_q <= s6_q;
     s8_q <= s7_q;

@@ -56,7 +56,9 @@ package packet_rx_pkg;
     drop_e        drop;            // from the checks of the headers
     frame_class_e cls;
     listener_e    listener;
-    logic         card;            // the card gets it,
+    logic         for_card;        // it is for the station of the network card,
+    logic         group;           // to a group,
+    logic         asks_us;         // an ARP request for the device's address
     logic         flow_known;      // it has ports in the known place,
     logic         sum_known;       // and checksums that cover all of its IP packet are in the known places
     logic         ipv4;            // there is an IPv4 header to check,
@@ -69,6 +71,8 @@ package packet_rx_pkg;
 
   typedef struct packed {
     logic        ipv4_ok;          // the IPv4 header checksum is right, or there is none
+    logic        card;             // the network card gets the frame,
+    logic        alone;            // and no unit of the device
     logic [18:0] pseudo_sum;       // the part of the payload checksum from the pseudo-header
   } checks_t;
 

@@ -44,7 +44,9 @@ class Bench:
         self.frame, self.payload = StreamSink(dut, "frame", FRAME_RX), AxisSink(dut, "payload")
         self.roce, self.roce_payload = StreamSource(dut, "roce", TX), AxisSource(dut, "roce_payload")
         self.memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, reorder=True, noise=True)
-        self.driver = NetDriver(dut, self.memory, AxilDriver(dut, "bus"), FEATURES, SIZE, PAIRS, 128)
+        self.driver = NetDriver(
+            lambda cycles: wait_cycles(dut, cycles), self.memory, AxilDriver(dut, "bus"), FEATURES, SIZE, PAIRS, 128
+        )
         self.interrupt = StreamSink(dut, "interrupt", "logic [15:0]")
         self.counts: dict[str, int] = {}
         self.wrote: list[bytes] = []  # RoCE payloads to the device

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of a virtio network device in a cocotb bench: rings and buffers in its memory, frames out and in."""
+"""The driver of a virtio network device in a bench, of cocotb or the simulated device: rings and buffers in memory, frames out and
+in."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-from .streams import wait_cycles
 from .svtypes import constant
 from .virtio import (
     CTRL_MQ,
@@ -31,17 +30,18 @@ from .virtio import (
 
 class NetDriver:
     """Set-up by registers, then queues: receive 0, 2 and so on, transmit 1, 3, control behind the last pair. `pairs`: what it uses
-    if F_MQ is among the features that are wanted. Rings are at 0x1000, buffers behind them, up to `bytes`."""
+    if F_MQ is among the features that are wanted. Rings are at `base` + 0x1000, buffers behind them, up to `bytes`. `wait` lets
+    cycles pass."""
 
     def __init__(
-        self, dut: Any, memory: Memory, registers: Registers, wanted: int, bytes: int, pairs: int = 1, size: int = 64,
-        scatter: bool = False, notify: Callable[[int], None] | None = None,
+        self, wait: Callable[[int], Awaitable[None]], memory: Memory, registers: Registers, wanted: int, bytes: int, pairs: int = 1,
+        size: int = 64, scatter: bool = False, base: int = 0, notify: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
-        self.dut, self.memory, self.registers, self.wanted, self.pairs = dut, memory, registers, wanted, pairs
+        self.wait, self.memory, self.registers, self.wanted, self.pairs = wait, memory, registers, wanted, pairs
         self.size, self.scatter, self._notify = size, scatter, notify
         self.pci = PciTransport(registers, constant("virtio_pkg::NOTIFY_AT"))
-        self.rings = Heap(0x1000, 0x40000)
-        self.heap = Heap(0x50000, bytes - 0x50000)
+        self.rings = Heap(base + 0x1000, 0x40000)
+        self.heap = Heap(base + 0x50000, bytes - 0x50000)
         self.queues: list[Virtqueue] = []
 
     async def initialize(self) -> None:
@@ -90,7 +90,7 @@ class NetDriver:
         for _ in range(cycles // 10):
             if (frame := receive(self.queues[number])) is not None:
                 return frame
-            await wait_cycles(self.dut, 10)
+            await self.wait(10)
         raise AssertionError(f"queue {number}: no frame")
 
     async def reap(self, number: int, count: int = 1, cycles: int = 40_000) -> list[tuple[int, int, object]]:
@@ -101,7 +101,7 @@ class NetDriver:
                 taken.append(one)
             if len(taken) == count:
                 return taken
-            await wait_cycles(self.dut, 10)
+            await self.wait(10)
         raise AssertionError(f"queue {number}: {len(taken)} of {count} came back")
 
     async def command(self, command: bytes, cuts: int = 0, direct: int | None = None, answer: bool = True) -> int | None:

@@ -65,7 +65,11 @@ class NetBench(NetDriver):
     ) -> None:  # fmt: skip
         memory = AxiMemory(dut, "mem", SIZE, latency=latency, stall=stall, reorder=True, noise=True)
         self.notify = StreamSource(dut, "notify", "virtio_pkg::queue_t")
-        super().__init__(dut, memory, AxilDriver(dut, "bus"), wanted, SIZE, PAIRS, size, scatter, self.notify.send)
+        registers = AxilDriver(dut, "bus")
+        super().__init__(
+            lambda cycles: wait_cycles(dut, cycles), memory, registers, wanted, SIZE, PAIRS, size, scatter, notify=self.notify.send
+        )
+        self.dut = dut
         self.interrupt = StreamSink(dut, "interrupt", "logic [15:0]")
         self.rx = InfoNetwork(dut, 0.0)
         self.tx = Sent(dut, "tx", tx_stall)
