@@ -82,14 +82,14 @@ module pcie_write_beats
     return any & ~(any - 1'b1);
   endfunction
 
-  // A TLP ends where the next address is a multiple of its largest size.
-  tlp_bytes_t [FUNCTIONS_MAX-1:0] sizes_q;
-  tlp_bytes_t size;
+  // A TLP ends where the next address is a multiple of its largest size, a power of two: it less one.
+  tlp_bytes_t [FUNCTIONS_MAX-1:0] masks_q;
   logic [11:0] behind;
-  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_size
-    always_ff @(posedge clk) sizes_q[i] <= size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i]);
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mask
+    always_ff @(posedge clk)
+      masks_q[i] <= (size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i])) - 1'b1;
   end
-  assign size   = sizes_q[function_of({raw_q.beat, SHIFT'(0)}, FUNCTIONS)];
+  wire tlp_bytes_t mask = masks_q[function_of({raw_q.beat, SHIFT'(0)}, FUNCTIONS)];
   assign behind = {raw_q.beat[SHIFT+:12-SHIFT] + 1'b1, SHIFT'(0)};
 
   beat_run_t run, run_q;
@@ -98,7 +98,7 @@ module pcie_write_beats
     run.empty  = raw_q.any == '0;
     run.last   = raw_q.last && plain_q;
     run.bottom = raw_q.any[0] && raw_q.prefix[0];
-    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & (size - 1'b1)) == '0;
+    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & mask) == '0;
     run.addr   = {raw_q.beat, SHIFT'(0)};
     for (int unsigned i = 0; i < DWORDS; i++) begin
       if (lowest_q[i]) begin
