@@ -2,7 +2,7 @@
 
 // What the network card may send: nothing to the address of MAC control, since a PAUSE frame would stop the switch that the device shares
 // with it; and only from its own MAC address, or with `any_source` from every address but the device's. Other frames are dropped as a whole,
-// with one pulse of `dropped`. Headers of further layers are not looked at: who may use which IP address is a matter of the network.
+// with one pulse of `dropped`. A change of settings takes effect between frames. Headers of further layers are not looked at: who may use which IP address is a matter of the network.
 //
 // One beat a cycle. Latency 1 cycle, or as long as the next beat takes to come: a frame is held until its source address is there.
 module card_guard
@@ -49,7 +49,8 @@ module card_guard
       dst[8*(5-i)+:8] = both[i];
       src[8*(5-i)+:8] = both[6+i];
     end
-  wire allowed = dst != MAC_CONTROL && (settings.any_source ? src != device || settings.shared : src == settings.mac);
+  card_settings_t settings_q;  // stay while a frame is here: what was offered is not taken back
+  wire allowed = dst != MAC_CONTROL && (settings_q.any_source ? src != device || settings_q.shared : src == settings_q.mac);
   wire drops = first_q ? !allowed || (TWO_BEATS && held_q.last) : drops_q;
 
   wire known = !first_q || !TWO_BEATS || held_q.last || in.tvalid;
@@ -66,6 +67,7 @@ module card_guard
   always_ff @(posedge clk) begin
     if (in.tready) held_q <= '{last: in.tlast, bad: in.tuser, keep: in.tkeep, data: in.tdata};
     if (leaves) drops_q <= drops;
+    if (!held_valid_q || (leaves && held_q.last)) settings_q <= settings;
     dropped <= !rst && leaves && held_q.last && drops;
     if (rst) begin
       held_valid_q <= 1'b0;

@@ -456,6 +456,33 @@ async def a_card_sends_from_its_own_address_only(dut) -> None:
     assert bench.counted() == {"tx_card": 1, "drop_card_source": 1}
 
 
+@cocotb.test()
+async def settings_that_change_under_load_hold_up_nobody(dut) -> None:
+    """They change at any time, while the line is slow: a frame leaves as a whole or not at all, and all of RoCE does."""
+    bench = await CardBench(dut).start()
+    bench.tx.stall = 0.7
+    sent = [of_card(random.choice([14, 60, 200]), src=random.choice([CARD_MAC, STRANGER])) for _ in range(150)]
+    ours = []
+    for frame in sent:
+        bench.card_tx.send(frame)
+        if random.random() < 0.5:
+            ours.append(roce_to_send(bench, random.randbytes(64)))
+    while bench.card_tx.busy or len(bench.tx.packets) < len(ours):
+        bench.set_card(any_source=random.getrandbits(1), promiscuous=random.getrandbits(1))
+        await wait_cycles(dut, random.randrange(1, 4))
+        assert bench.tx.cycle < 60_000, "something waits"
+    await bench.settle()
+    packets = [packet for packet, _ in bench.tx.packets]
+    assert [packet for packet in packets if packet[12:14] != b"\x88\xb5"] == ours
+    passed = [packet for packet in packets if packet[12:14] == b"\x88\xb5"]
+    rest = iter(frame.ljust(60, b"\0") for frame in sent)
+    assert all(frame in rest for frame in passed)
+    counts = bench.counted()
+    assert counts["tx_card"] == len(passed) and counts["tx_card"] + counts["drop_card_source"] == len(sent)
+    assert sum(frame[6:12] == frames.mac_bytes(CARD_MAC) for frame in sent) <= len(passed) < len(sent)
+    takes_everything(bench)
+
+
 def roce_to_send(bench: Bench, payload: bytes) -> bytes:
     """Gives the first user, which is RoCE, a frame to send. Returns it as it must be on the line."""
     wire = frames.roce(payload, 0x0A)
