@@ -135,7 +135,7 @@ module pcie_requester
   logic [DATA_W-1:0] write_beat;
   fault_e            cause;
 
-  pcie_tags #(.TAGS(TAGS), .TIMEOUT(TIMEOUT)) tags (
+  pcie_tags #(.TAGS(TAGS), .FUNCTIONS(FUNCTIONS), .TIMEOUT(TIMEOUT)) tags (
       .clk, .rst, .extended(extended_q), .next(tag), .next_func(func), .end_all(reset), .look, .look_func, .look_waits, .look_late, .finish, .finish_error,
       .finish_given_up, .late_end, .finish_tag, .expired, .expired_waits, .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .none_busy
   );

@@ -11,6 +11,7 @@ module pcie_tags
   import pcie_pkg::*;
 #(
     parameter int unsigned TAGS = 64,             // a power of two, 32 to 256
+    parameter int unsigned FUNCTIONS = 1,         // 1 or 2
     parameter int unsigned TIMEOUT = 250_000      // cycles, 128 or more
 ) (
     input  logic            clk,
@@ -51,7 +52,8 @@ module pcie_tags
   end
 
   logic [TAGS-1:0] busy_q, done_q, error_q, quarantine_q;
-  function_t [TAGS-1:0] func_q;
+  function_t [TAGS-1:0] func_q, func;             // whose each is
+  assign func = FUNCTIONS > 1 ? func_q : '0;
 
   // ---- the next tag ----
   tag_t turn_q, next_q;
@@ -100,7 +102,7 @@ module pcie_tags
     judged_q     <= scanned_q;
     age_q        <= now_q - scanned_at_q;
     waits_q      <= busy_q[scanned_q] && !done_q[scanned_q];
-    ends_q       <= end_all[func_q[scanned_q]];
+    ends_q       <= end_all[func[scanned_q]];
     rests_q      <= quarantine_q[scanned_q] && !busy_q[scanned_q];
     if (load) pending_q <= judged_q;
     still_q <= load || expired_waits;
@@ -123,7 +125,7 @@ module pcie_tags
   end
 
   // ---- the state of each ----
-  assign look_func    = func_q[look];
+  assign look_func    = func[look];
   assign look_waits   = busy_q[look] && !done_q[look];
   assign look_late    = quarantine_q[look];
   assign oldest_done  = done_q[oldest];
@@ -131,7 +133,7 @@ module pcie_tags
   for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_busy
     logic [TAGS-1:0] of;
     for (genvar k = 0; k < TAGS; k++) begin : g_tag
-      assign of[k] = busy_q[k] && func_q[k] == function_t'(i);
+      assign of[k] = busy_q[k] && func[k] == function_t'(i);
     end
     always_ff @(posedge clk) none_busy[i] <= !rst && of == '0 && !(take && next_func == function_t'(i));
   end

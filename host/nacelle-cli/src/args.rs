@@ -194,6 +194,10 @@ pub(crate) struct DeviceArgs {
     /// device with [pcie]
     #[arg(long, value_name = "SOCKET", conflicts_with = "soft")]
     pub(crate) slot: Option<PathBuf>,
+    /// Put its network card into a slot as well: another PCI Express function, a virtio network device, at a socket of its own. The library
+    /// must be of a device with network_card in [pcie]
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["soft", "vhost_user"])]
+    pub(crate) slot_net: Option<PathBuf>,
     /// Let a guest have the device's network card: User-mode Linux, QEMU or DPDK finds it at this socket, by vhost-user. The library must be
     /// of a device with network_card in [pcie]
     #[arg(long, value_name = "SOCKET", conflicts_with = "soft")]

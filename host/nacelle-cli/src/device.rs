@@ -98,6 +98,9 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         if let Some(socket) = &args.slot {
             eprintln!("{} is in the slot {}", device.name, socket.display());
         }
+        if let Some(socket) = &args.slot_net {
+            eprintln!("the network card of {} is in the slot {}", device.name, socket.display());
+        }
         if let Some(socket) = &args.vhost_user {
             eprintln!("the network card of {} is at {}, for a guest", device.name, socket.display());
         }
@@ -125,6 +128,9 @@ pub(crate) fn nic(cli: &Cli, args: &NicArgs) -> Result<(), Failure> {
     let device = &args.device;
     if device.soft {
         return Err(Failure::usage("the software device has no network card", "leave --soft out"));
+    }
+    if device.slot_net.is_some() {
+        return Err(Failure::usage("the network card is the guest's", "leave --slot-net out, or use: nacelle device"));
     }
     let library = find_library(device.library.as_deref(), "nic", device.wave.is_some())
         .map_err(|error| Failure::usage(error.to_string(), "build it with: make sim SIM_ARGS='--device nic'"))?;
@@ -174,6 +180,9 @@ fn rtl(args: &DeviceArgs, place: &Place, library: &Path, card: Option<&Path>) ->
         .with_image_key(args.image_key.as_deref().map(image_key).transpose()?);
     if let Some(socket) = &args.slot {
         engine = engine.with_slot(socket, place.identity.mac)?;
+    }
+    if let Some(socket) = &args.slot_net {
+        engine = engine.with_network_slot(socket, place.identity.mac)?;
     }
     if let Some(socket) = card {
         engine = engine.with_vhost_user(socket, place.identity.mac, |what| eprintln!("{what}"))?;

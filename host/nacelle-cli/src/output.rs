@@ -2,6 +2,7 @@
 //! How results look.
 
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use nacelle::Report;
 use serde::Serialize;

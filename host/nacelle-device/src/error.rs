@@ -137,9 +137,9 @@ impl DeviceError {
                 "leave one of the kernels out, or give it another name and other function codes"
             }
             Self::Slot(ServerError::Taken { .. }) => {
-                "name another socket with --slot or --vhost-user, or end the other device"
+                "name another socket with --slot, --slot-net or --vhost-user, or end the other device"
             }
-            Self::Slot(_) => "name a socket in a directory that is this user's with --slot or --vhost-user",
+            Self::Slot(_) => "name a socket in a directory that is this user's with --slot, --slot-net or --vhost-user",
             Self::Link(error) => explain::links::advice(error),
             Self::Io { .. } => "name another wire with --wire",
             Self::NoLibrary { .. } | Self::WindowOpen { .. } | Self::Kernel(_) => self.code().text().advice,

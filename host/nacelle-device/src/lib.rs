@@ -9,7 +9,6 @@
 mod acceptor;
 mod engine;
 mod error;
-mod function;
 mod gate;
 mod host;
 mod in_process;
@@ -26,7 +25,6 @@ mod trace;
 pub use acceptor::{Acceptor, AcceptorOptions};
 pub use engine::{DatagramEngine, Engine, Facts, FrameEngine, Identity, WakeFds};
 pub use error::DeviceError;
-pub use function::{AccessToken, FunctionEvent, FunctionHost, PciFunction, SlotAccessError};
 pub use gate::Gate;
 pub use host::{Host, SERVICE_PORT};
 pub use in_process::{SoftDevice, SoftPlace};

@@ -11,10 +11,9 @@ use nacelle_manage::map::{Register, device};
 use nacelle_manage::{AddressMode, DeviceKind, Ipv6Mode};
 use nacelle_wire::MacAddr;
 
-use crate::function::FunctionState;
 use crate::{
-    DeviceError, Engine, Facts, FrameEngine, FunctionHost, Identity, PushError, Sim, SimConfig, SimLibrary,
-    SlotSettings, Stamp, Stop, WakeFds,
+    DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, SlotSettings, Stamp,
+    Stop, WakeFds,
 };
 
 mod kernels;
@@ -24,7 +23,7 @@ mod vhost;
 
 use kernels::KernelTable;
 use managed::ManagedTable;
-use slot::Slot;
+use slot::{DEVICE, NETWORK_CARD, Slot, model_counters};
 use vhost::VhostCard;
 
 /// The data path's width if none is asked for, in bits.
@@ -99,10 +98,9 @@ pub struct RtlEngine {
     facts: Facts,
     managed: ManagedTable,
     kernels: KernelTable,
-    slot: Option<Slot>,
+    /// The functions that clients of vfio-user have.
+    slots: Vec<Slot>,
     card: Option<VhostCard>,
-    /// Functions whose host is code of this process.
-    functions: Vec<(FunctionState, Box<dyn FunctionHost>)>,
 }
 
 impl RtlEngine {
@@ -135,9 +133,8 @@ impl RtlEngine {
             facts,
             managed,
             kernels: KernelTable::default(),
-            slot: None,
+            slots: Vec::new(),
             card: None,
-            functions: Vec::new(),
         })
     }
 
@@ -177,7 +174,7 @@ impl RtlEngine {
     /// [`DeviceError::Without`] if it was not built for a slot; [`DeviceError::Slot`] if another device is there, or the socket cannot
     /// be made.
     pub fn with_slot(mut self, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
-        self.slot = Some(Slot::new(&mut self.sim, path, mac)?);
+        self.slots.push(Slot::new(&mut self.sim, DEVICE, path, mac)?);
         Ok(self)
     }
 
@@ -192,20 +189,20 @@ impl RtlEngine {
         Ok(self)
     }
 
-    /// The same device with `host` in the place of the host of its PCI function `number`: 0 is the device, 1 its network card.
+    /// The same device, whose network card, a PCI function of its own, is for clients of vfio-user: they find it at the socket `path`. Either
+    /// this or [`with_vhost_user`](Self::with_vhost_user).
     ///
     /// # Errors
-    /// [`DeviceError::Without`] if it was not built with that function.
-    pub fn with_function(mut self, number: u8, host: Box<dyn FunctionHost>) -> Result<Self, DeviceError> {
-        let what = "network_card in [pcie], for another PCI function";
-        let state = FunctionState::new(&mut self.sim, number).ok_or(DeviceError::Without { what })?;
-        self.functions.push((state, host));
+    /// As [`with_slot`](Self::with_slot).
+    pub fn with_network_slot(mut self, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
+        self.slots.push(Slot::new(&mut self.sim, NETWORK_CARD, path, mac)?);
         Ok(self)
     }
 
     /// What its slot has counted, if it is in one; part of [`counters`](Engine::counters), at no cost in device time.
     pub fn slot_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.slot.iter().flat_map(|slot| slot.counters(&self.sim))
+        let model = self.slots.first().map(|_| model_counters(&self.sim));
+        self.slots.iter().flat_map(Slot::counters).chain(model.into_iter().flatten())
     }
 
     /// The device itself, for tools that look deeper.
@@ -229,15 +226,11 @@ impl Engine for RtlEngine {
 
     fn run(&mut self, now: Instant) {
         if !self.sim.idle() {
-            let in_slot = self.slot.is_some() || self.card.is_some() || !self.functions.is_empty();
+            let in_slot = !self.slots.is_empty() || self.card.is_some();
             self.sim.step(SLICE, if in_slot { Stop::FrameOrSlot } else { Stop::Frame });
         }
         // Behind the step: what it has left of the slot would not be seen by an idle device.
-        for (state, host) in &mut self.functions {
-            state.take_news(&mut self.sim, host.as_mut());
-            host.poll(&mut state.function(&mut self.sim), now);
-        }
-        if let Some(slot) = &mut self.slot {
+        for slot in &mut self.slots {
             slot.poll(&mut self.sim, now);
         }
         if let Some(card) = &mut self.card {
@@ -255,16 +248,13 @@ impl Engine for RtlEngine {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let sending =
-            self.slot.as_ref().is_some_and(Slot::is_sending) || self.card.as_ref().is_some_and(VhostCard::is_sending);
-        let idle = Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE };
-        self.functions.iter().filter_map(|(_, host)| host.wake_at()).chain([idle]).min()
+        let sending = self.slots.iter().any(Slot::is_sending) || self.card.as_ref().is_some_and(VhostCard::is_sending);
+        Some(Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE })
     }
 
     fn wake_fds(&self) -> WakeFds<'_> {
-        let hosts = self.functions.iter().flat_map(|(_, host)| host.fds());
         let card = self.card.iter().flat_map(VhostCard::fds);
-        self.slot.iter().flat_map(Slot::fds).chain(hosts).chain(card).collect()
+        self.slots.iter().flat_map(Slot::fds).chain(card).collect()
     }
 
     fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
@@ -299,11 +289,8 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
-        let card = self.card.iter().flat_map(VhostCard::counters);
+        let card = self.card.iter().flat_map(|card| card.counters(&self.sim));
         all.extend(card.map(|(name, value)| (name.to_owned(), value)));
-        all.extend(
-            self.functions.iter().flat_map(|(_, host)| host.counters()).map(|(name, value)| (name.to_owned(), value)),
-        );
         Ok(all)
     }
 }

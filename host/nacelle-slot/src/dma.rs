@@ -36,9 +36,6 @@ pub enum MapError {
     /// It may neither be read nor written.
     #[error("the range may neither be read nor written")]
     NoAccess,
-    /// It is no whole pages, or beyond what the device addresses.
-    #[error("the range is no whole pages of 4 KiB, or beyond 2^63")]
-    Pages,
     /// There are too many.
     #[error("there are {0} ranges already")]
     TooMany(usize),
@@ -52,7 +49,7 @@ impl MapError {
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
-            Self::Empty | Self::Wraps | Self::NoAccess | Self::Pages => Errno::INVAL,
+            Self::Empty | Self::Wraps | Self::NoAccess => Errno::INVAL,
             Self::Overlaps => Errno::EXIST,
             Self::TooMany(_) => Errno::NOSPC,
             Self::File(error) => Errno::from_io_error(error).unwrap_or(Errno::INVAL),

@@ -17,6 +17,7 @@ fn description() -> Description {
             Bar { index: 4, size: 1 << 20, wide: true, prefetchable: true, sizes: 1 | 1 << 2 | 1 << 13 },
         ],
         msix: Msix { vectors: 70, table: Place { bar: 0, offset: 0x8000 }, pending: Place { bar: 0, offset: 0xc000 } },
+        vendor: Vec::new(),
         link: Link { generation: 3, lanes: 16 },
         max_payload: 256,
     }

@@ -46,7 +46,7 @@ def tlps(data_w: int) -> dict[str, Port]:
     return {"rx_header": Sink(TLP), "rx_data": AxisSink(data_w), "tx_header": Source(TLP), "tx_data": AxisSource(data_w)}
 
 
-def pcie(data_w: int) -> str:
+def pcie(data_w: int, functions: int = 1) -> str:
     """`tb_pcie_plane`, with BARs as a device in a slot has them: registers, doorbells, memory."""
     ports = {
         **SLOT,
@@ -54,13 +54,19 @@ def pcie(data_w: int) -> str:
         "registers": AxilMaster(20),
         "memory": AxiMaster(data_w),
         "host": AxiSlave(data_w),
-        "msix_registers": Several(AxilSlave(12), 1),
-        "interrupt": Several(Sink("pcie_pkg::msix_vector_t"), 1),
+        "msix_registers": Several(AxilSlave(12), functions),
+        "interrupt": Several(Sink("pcie_pkg::msix_vector_t"), functions),
         "events": Plain("output", "pcie_pkg::pcie_events_t"),
         "idle": Plain("output", "logic"),
     }
-    bars = bar_maps({0: 1 << 20, 2: 1 << 16, 4: 1 << 32}, {2: 1 << 40})
-    return wrapper("pcie_plane", {"DATA_W": data_w, "BAR_MAP": bars}, ports)
+    card = bar_map({0: 1 << 13}, {0: 1 << 19}) if functions > 1 else "'0"
+    bars = bar_maps({0: 1 << 19, 2: 1 << 16, 4: 1 << 32}, {2: 1 << 40}, card)
+    return wrapper("pcie_plane", {"DATA_W": data_w, "FUNCTIONS": functions, "BAR_MAP": bars}, ports)
+
+
+def pcie_card(data_w: int) -> str:
+    """The same with a second function."""
+    return pcie(data_w, 2)
 
 
 def copy(data_w: int) -> str:
@@ -109,6 +115,7 @@ def virtio_pairs(data_w: int) -> str:
 # By name: source, and the instance that is measured.
 ALONE = {
     "pcie": (pcie, "pcie_plane"),
+    "pcie-card": (pcie_card, "pcie_plane"),
     "copy": (copy, "copy_engine"),
     "virtio": (virtio, "virtio_net"),
     "virtio-pairs": (virtio_pairs, "virtio_net"),

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nacelle_slot::config_space::{Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place, Settings};
+use nacelle_slot::config_space::{ConfigEvent, ConfigSpace, Settings, VECTOR_BYTES};
 use nacelle_slot::dma::Fault;
 use nacelle_slot::pages::Access as Rights;
 use nacelle_slot::{
@@ -21,12 +21,18 @@ use nacelle_slot::{
 use nacelle_wire::MacAddr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::function::{MAX_PAYLOAD, REGISTERS, SlotAccessError, slot_space, write_vectors};
+use self::description::{REGISTERS, description};
 use crate::sim::{SlotAnswer, SlotFacts, SlotMessage, SlotSpace, Unmapped};
 use crate::{DeviceError, Sim};
 
-/// The link that the function says it has, as the model is by default.
-const LINK: Link = Link { generation: 3, lanes: 16 };
+mod description;
+
+/// Functions of the device: the device itself, and its network card.
+pub(super) const DEVICE: u8 = 0;
+pub(super) const NETWORK_CARD: u8 = 1;
+/// Bus, device and function of the first one, and the read completion boundary, as the model has them by default.
+const ID: u32 = 0x100;
+const RCB: u32 = 64;
 /// No access waits for the simulation longer than this, by the clock on the wall: less than what clients wait for.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that a command reads or writes at most: a second of simulation.
@@ -34,16 +40,44 @@ const MAX_TRANSFER: usize = 64 << 10;
 /// Bytes of a BAR that one access of the model reads and writes at most, and at multiples of which they end.
 const READ_BYTES: u64 = 64;
 const WRITE_BYTES: u64 = 4096;
+/// Where the device sends its interrupts: the number of the vector is the data.
+const INTERRUPTS: u64 = 0xfee0_0000;
 /// Accesses that the model has at a time.
 const WINDOW: usize = 256;
 
-/// What the client is told of an access that has failed.
-fn errno(error: SlotAccessError) -> Errno {
-    match error {
-        SlotAccessError::Unsupported => Errno::NXIO,
-        SlotAccessError::Abort => Errno::IO,
-        SlotAccessError::Timeout => Errno::TIMEDOUT,
-        SlotAccessError::Poisoned => Errno::BADMSG,
+/// How an access of the client to a BAR has failed (Base Specification 2.3.1, 2.7.2, 2.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum AccessError {
+    #[error("nothing is there: unsupported request")]
+    Unsupported,
+    #[error("the device cannot do it: completer abort")]
+    Abort,
+    #[error("the device did not answer in time")]
+    Timeout,
+    #[error("the answer was poisoned")]
+    Poisoned,
+}
+
+impl AccessError {
+    /// That of a status of the model.
+    fn of(status: u32) -> Option<Self> {
+        match status {
+            0 => None,
+            1 => Some(Self::Unsupported),
+            16 => Some(Self::Timeout),
+            17 => Some(Self::Poisoned),
+            _ => Some(Self::Abort),
+        }
+    }
+
+    /// What the client is told.
+    fn errno(self) -> Errno {
+        match self {
+            Self::Unsupported => Errno::NXIO,
+            Self::Abort => Errno::IO,
+            Self::Timeout => Errno::TIMEDOUT,
+            Self::Poisoned => Errno::BADMSG,
+        }
     }
 }
 
@@ -57,13 +91,12 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A slot at `path` for function 0 of a device that was built for one and has this MAC address.
+    /// A slot at `path` with function `number` of a device that has this MAC address.
     ///
     /// # Errors
-    /// [`DeviceError::Without`] if it was not; [`DeviceError::Slot`] if the socket cannot be made.
-    pub(super) fn new(sim: &mut Sim, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
-        let facts = sim.slot_facts(0).ok_or(DeviceError::Without { what: "[pcie], for a slot" })?;
-        Self::with(sim, 0, facts, mac, |space, config| Server::bind(path, space, config))
+    /// [`DeviceError::Without`] if the device has no such function; [`DeviceError::Slot`] if the socket cannot be made.
+    pub(super) fn new(sim: &mut Sim, number: u8, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
+        Self::with(sim, number, mac, |space, config| Server::bind(path, space, config))
     }
 
     /// A slot with function `number` of a device, and the client at the other end of `socket`.
@@ -71,22 +104,26 @@ impl Slot {
     /// # Errors
     /// [`DeviceError::Without`] if the device has no such function.
     pub(super) fn connected(sim: &mut Sim, number: u8, socket: UnixStream, mac: MacAddr) -> Result<Self, DeviceError> {
-        let what = "network_card in [pcie], for another PCI function";
-        let facts = sim.slot_facts(number).ok_or(DeviceError::Without { what })?;
-        Self::with(sim, number, facts, mac, |space, config| Server::connected(socket, space, config))
+        Self::with(sim, number, mac, |space, config| Server::connected(socket, space, config))
     }
 
     fn with(
         sim: &mut Sim,
         number: u8,
-        facts: SlotFacts,
         mac: MacAddr,
         serve: impl FnOnce(ConfigSpace, ServerConfig) -> Result<Server, ServerError>,
     ) -> Result<Self, DeviceError> {
+        let what = if number == DEVICE { "[pcie], for a slot" } else { "network_card in [pcie]" };
+        let facts = sim.slot_facts(number).ok_or(DeviceError::Without { what })?;
         let unusable = |error: nacelle_slot::config_space::ConfigError| DeviceError::Create { why: error.to_string() };
-        let space = ConfigSpace::new(description(&facts, mac)).map_err(unusable)?;
-        let config =
-            ServerConfig { device_timeout: DEVICE_TIMEOUT, max_transfer: MAX_TRANSFER, ..ServerConfig::default() };
+        let space = ConfigSpace::new(description(number, &facts, mac)).map_err(unusable)?;
+        let config = ServerConfig {
+            device_timeout: DEVICE_TIMEOUT,
+            max_transfer: MAX_TRANSFER,
+            // A client that does not answer would hold up what the device sends behind such a write: its own, but not another's.
+            dma_messages: number == DEVICE,
+            ..ServerConfig::default()
+        };
         let server = serve(space, config)?;
         let mut card = Card::new(number, facts);
         card.settle(sim, &server.config_space().settings());
@@ -112,51 +149,61 @@ impl Slot {
     }
 
     /// What was counted here.
-    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let (server, model) = (self.server.counters(), sim.slot_stats());
-        [
-            ("slot.clients", server.clients),
-            ("slot.clients_turned_away", server.turned_away),
-            ("slot.clients_thrown_out", server.thrown_out),
-            ("slot.failures", self.failures),
-            ("slot.commands", server.commands),
-            ("slot.commands_failed", server.failed),
-            ("slot.dma_messages", server.dma_messages),
-            ("slot.dma_timeouts", server.dma_timeouts),
-            ("slot.dma_refused", self.card.refused),
-            ("slot.reads", model.reads),
-            ("slot.read_bytes", model.read_bytes),
-            ("slot.writes", model.writes),
-            ("slot.write_bytes", model.write_bytes),
-            ("slot.interrupts", model.interrupts),
-            ("slot.iommu_faults", model.faults),
-            ("slot.violations", model.violations),
-        ]
-        .into_iter()
+    pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let server = self.server.counters();
+        let counted = [
+            server.clients,
+            server.turned_away,
+            server.thrown_out,
+            self.failures,
+            server.commands,
+            server.failed,
+            server.dma_messages,
+            server.dma_timeouts,
+            self.card.refused,
+        ];
+        let names = if self.card.number == DEVICE { &COUNTERS } else { &CARD_COUNTERS };
+        names.iter().copied().zip(counted)
     }
 }
 
-/// What the function is. Its serial number is made of the MAC address, as the standard has it for an EUI-64.
-fn description(facts: &SlotFacts, MacAddr([a, b, c, d, e, f]): MacAddr) -> Description {
-    let bar = |(index, size): (usize, &u64)| Bar {
-        index: index as u8,
-        size: *size,
-        wide: true,
-        prefetchable: index != usize::from(REGISTERS),
-        sizes: 0,
-    };
-    let place = |offset: u32| Place { bar: REGISTERS, offset: offset.into() };
-    Description {
-        identity: Identity { serial: u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]), ..Identity::default() },
-        bars: facts.bar_bytes.iter().enumerate().filter(|(_, size)| **size > 0).map(bar).collect(),
-        msix: Msix {
-            vectors: facts.vectors as u16,
-            table: place(facts.msix_table),
-            pending: place(facts.msix_pending),
-        },
-        link: LINK,
-        max_payload: MAX_PAYLOAD,
-    }
+/// The names of what is counted of the slot of the device, and of that of its network card.
+const COUNTERS: [&str; 9] = [
+    "slot.clients",
+    "slot.clients_turned_away",
+    "slot.clients_thrown_out",
+    "slot.failures",
+    "slot.commands",
+    "slot.commands_failed",
+    "slot.dma_messages",
+    "slot.dma_timeouts",
+    "slot.dma_refused",
+];
+const CARD_COUNTERS: [&str; 9] = [
+    "slot_net.clients",
+    "slot_net.clients_turned_away",
+    "slot_net.clients_thrown_out",
+    "slot_net.failures",
+    "slot_net.commands",
+    "slot_net.commands_failed",
+    "slot_net.dma_messages",
+    "slot_net.dma_timeouts",
+    "slot_net.dma_refused",
+];
+
+/// What the model has counted of all functions.
+pub(super) fn model_counters(sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    let model = sim.slot_stats();
+    [
+        ("slot.reads", model.reads),
+        ("slot.read_bytes", model.read_bytes),
+        ("slot.writes", model.writes),
+        ("slot.write_bytes", model.write_bytes),
+        ("slot.interrupts", model.interrupts),
+        ("slot.iommu_faults", model.faults),
+        ("slot.violations", model.violations),
+    ]
+    .into_iter()
 }
 
 /// An access of the client to a BAR, in parts as the model takes them.
@@ -232,10 +279,16 @@ impl Card {
     /// Tells the model what configuration space says, once what was written before has arrived: a write to it does not pass one to a BAR.
     fn settle(&mut self, sim: &mut Sim, settings: &Settings) {
         let space = SlotSpace {
+            id: ID + u32::from(self.number),
             mps: settings.max_payload.into(),
             mrrs: settings.max_read_request.into(),
+            rcb: RCB,
             extended_tags: settings.extended_tags.into(),
-            ..slot_space(self.number, settings.memory_space, settings.bus_master)
+            memory_space: settings.memory_space.into(),
+            bus_master: settings.bus_master.into(),
+            // The server holds interrupts back, and has the pending bits.
+            msix_enable: 1,
+            msix_mask: 0,
         };
         if self.reset.is_some() || !self.posted.is_empty() {
             return;
@@ -248,7 +301,13 @@ impl Card {
         // A client of VFIO keeps the table, which is the device's all the same.
         self.has_table &= settings.memory_space;
         if settings.memory_space && !self.has_table {
-            self.posted.extend(write_vectors(sim, self.number, &self.facts));
+            let entry = |vector: u32| [INTERRUPTS as u32, (INTERRUPTS >> 32) as u32, vector, 0].map(u32::to_le_bytes);
+            let table: Vec<u8> = (0..self.facts.vectors).flat_map(entry).flatten().collect();
+            debug_assert_eq!(table.len() as u64, u64::from(self.facts.vectors) * VECTOR_BYTES);
+            for (part, bytes) in table.chunks(WRITE_BYTES as usize).enumerate() {
+                let at = u64::from(self.facts.msix_table) + part as u64 * WRITE_BYTES;
+                self.posted.extend(sim.slot_write(self.number, REGISTERS, at, bytes));
+            }
             self.has_table = true;
         }
     }
@@ -287,12 +346,12 @@ impl Card {
         let Some(number) = access.parts.iter().position(|(token, _)| *token == answer.token) else { return };
         let (_, part) = access.parts.swap_remove(number);
         let token = access.token;
-        match SlotAccessError::of(answer.status) {
+        match AccessError::of(answer.status) {
             None if answer.bytes().len() == part.len() => access.bytes[part].copy_from_slice(answer.bytes()),
             error => {
-                let error = error.unwrap_or(SlotAccessError::Abort);
+                let error = error.unwrap_or(AccessError::Abort);
                 self.access = None;
-                host.complete(token, Err(errno(error)));
+                host.complete(token, Err(error.errno()));
                 return;
             }
         }

@@ -14,11 +14,9 @@ use nacelle_pci::{UserConfig, UserDevice};
 use nacelle_vhost::{Backend, BackendConfig, BackendError, Counters, Listener};
 use nacelle_wire::MacAddr;
 
-use super::slot::Slot;
+use super::slot::{NETWORK_CARD, Slot, model_counters};
 use crate::{DeviceError, Sim};
 
-/// The PCI function that is the card.
-const FUNCTION: u8 = 1;
 /// How long the back end may take to end with its device. One that a front end holds up is left.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
@@ -39,7 +37,7 @@ impl VhostCard {
     pub(super) fn new(sim: &mut Sim, path: &Path, mac: MacAddr, tell: fn(&str)) -> Result<Self, DeviceError> {
         let system = |what: &str| DeviceError::io(format!("serve the network card at {}: {what}", path.display()));
         let (here, there) = UnixStream::pair().map_err(system("a socket"))?;
-        let slot = Slot::connected(sim, FUNCTION, there, mac)?;
+        let slot = Slot::connected(sim, NETWORK_CARD, there, mac)?;
         let listener = Listener::bind(path)?;
         let (counters, stop) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
         let (counted, stopped) = (Arc::clone(&counters), Arc::clone(&stop));
@@ -73,8 +71,8 @@ impl VhostCard {
         self.slot.as_ref().is_some_and(Slot::is_sending)
     }
 
-    /// What the back end has counted.
-    pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    /// What the back end and the slot have counted.
+    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let counted = *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         [
             ("vhost.front_ends", counted.front_ends),
@@ -88,6 +86,7 @@ impl VhostCard {
             ("vhost.rings_lost", counted.rings_lost),
         ]
         .into_iter()
+        .chain(model_counters(sim))
     }
 }
 

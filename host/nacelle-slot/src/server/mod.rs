@@ -100,6 +100,8 @@ pub struct ServerConfig {
     pub max_transfer: usize,
     /// Ranges of the client's memory.
     pub max_mappings: usize,
+    /// Whether the client is asked for what lies in memory that it has not shared. If not, the function cannot reach that.
+    pub dma_messages: bool,
     /// Requests of the function that wait for the client.
     pub max_in_flight: usize,
     /// Commands that wait behind one that the function has not answered.
@@ -122,6 +124,7 @@ impl Default for ServerConfig {
         Self {
             max_transfer: crate::protocol::DEFAULT_TRANSFER,
             max_mappings: 4096,
+            dma_messages: true,
             max_in_flight: 64,
             max_backlog: 32,
             max_messages: 64,

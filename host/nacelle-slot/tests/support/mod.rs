@@ -106,6 +106,7 @@ impl Toy {
                 table: Place { bar: 0, offset: TABLE },
                 pending: Place { bar: 0, offset: PENDING },
             },
+            vendor: Vec::new(),
             link: Link { generation: 3, lanes: 16 },
             max_payload: 256,
         })

@@ -328,6 +328,7 @@ fn space() -> ConfigSpace {
         identity: Identity::default(),
         bars: vec![Bar { index: 0, size: 0x2000, wide: true, prefetchable: false, sizes: 0 }],
         msix: Msix { vectors: 8, table: place(0x1000), pending: place(0x1800) },
+        vendor: Vec::new(),
         link: Link { generation: 3, lanes: 16 },
         max_payload: 256,
     })
