@@ -18,6 +18,7 @@ module pcie_write_beats
     axi_if.slave              in,                  // AW without its ID, and W
     stream_if.source          out,                 // beat_run_t
     output logic [DATA_W-1:0] out_data,            // with it
+    input  logic              out_free,            // `out.ready` of a beat behind which there is one: a short path
     output logic              next_valid,          // the beat behind it is known:
     output logic              next_bottom,         // its `bottom`
     output logic              idle                 // no burst inside
@@ -112,7 +113,7 @@ module pcie_write_beats
 
   logic run_valid_q;
   wire step = !run_valid_q || out.ready;           // the next run comes to the output
-  assign raw_free    = !raw_valid_q || (step && plain_q);
+  assign raw_free    = !raw_valid_q || ((!run_valid_q || out_free) && plain_q);
   assign out.valid   = run_valid_q;
   assign out.data    = run_q;
   assign next_valid  = raw_valid_q;
@@ -167,4 +168,7 @@ module pcie_write_beats
 
   logic unused_ok;
   assign unused_ok = &{1'b0, in.awaddr[SHIFT-1:0], in.awid, in.wlast, in.bready, in.araddr, in.arid, in.arlen, in.arvalid, in.rready};
+
+  // What is said twice agrees.
+  always_ff @(posedge clk) if (!rst && run_valid_q && raw_valid_q) assert (out.ready == out_free);
 endmodule
