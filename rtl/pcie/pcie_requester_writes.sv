@@ -66,17 +66,17 @@ module pcie_requester_writes
   axis_if #(.DATA_W(DATA_W)) stored ();
   logic [DATA_W-1:0] run_data;
   logic store_room_q;
-  logic next_valid, next_bottom, beats_idle, join_idle, none_stored;
+  logic out_free, next_valid, next_bottom, beats_idle, join_idle, none_stored;
 
   logic [FUNCTIONS_MAX-1:0][2:0] mps;
   for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mps
     assign mps[i] = settings[i].mps;
   end
   pcie_write_beats #(.DATA_W(DATA_W), .FUNCTIONS(FUNCTIONS), .LARGEST(LARGEST)) beats (
-      .clk, .rst, .mps, .in(bounded), .out(run), .out_data(run_data), .next_valid, .next_bottom, .idle(beats_idle)
+      .clk, .rst, .mps, .in(bounded), .out(run), .out_data(run_data), .out_free, .next_valid, .next_bottom, .idle(beats_idle)
   );
   pcie_write_join #(.DATA_W(DATA_W)) join_beats (
-      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .room(store_room_q), .idle(join_idle)
+      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .room(store_room_q), .free(out_free), .idle(join_idle)
   );
   stream_fifo #(.T(write_tlp_t), .DEPTH(TLPS)) tlps (.clk, .rst, .in(tlp_in), .out(tlp), .empty(none_stored));
   axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());

@@ -18,6 +18,7 @@ module pcie_write_beats
     axi_if.slave              in,                  // AW without its ID, and W
     stream_if.source          out,                 // beat_run_t
     output logic [DATA_W-1:0] out_data,            // with it
+    input  logic              out_free,            // `out.ready` of a beat behind which there is one: a short path
     output logic              next_valid,          // the beat behind it is known:
     output logic              next_bottom,         // its `bottom`
     output logic              idle                 // no burst inside
@@ -82,14 +83,14 @@ module pcie_write_beats
     return any & ~(any - 1'b1);
   endfunction
 
-  // A TLP ends where the next address is a multiple of its largest size.
-  tlp_bytes_t [FUNCTIONS_MAX-1:0] sizes_q;
-  tlp_bytes_t size;
+  // A TLP ends where the next address is a multiple of its largest size, a power of two: it less one.
+  tlp_bytes_t [FUNCTIONS_MAX-1:0] masks_q;
   logic [11:0] behind;
-  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_size
-    always_ff @(posedge clk) sizes_q[i] <= size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i]);
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mask
+    always_ff @(posedge clk)
+      masks_q[i] <= (size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i])) - 1'b1;
   end
-  assign size   = sizes_q[function_of({raw_q.beat, SHIFT'(0)}, FUNCTIONS)];
+  wire tlp_bytes_t mask = masks_q[function_of({raw_q.beat, SHIFT'(0)}, FUNCTIONS)];
   assign behind = {raw_q.beat[SHIFT+:12-SHIFT] + 1'b1, SHIFT'(0)};
 
   beat_run_t run, run_q;
@@ -98,7 +99,7 @@ module pcie_write_beats
     run.empty  = raw_q.any == '0;
     run.last   = raw_q.last && plain_q;
     run.bottom = raw_q.any[0] && raw_q.prefix[0];
-    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & (size - 1'b1)) == '0;
+    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & mask) == '0;
     run.addr   = {raw_q.beat, SHIFT'(0)};
     for (int unsigned i = 0; i < DWORDS; i++) begin
       if (lowest_q[i]) begin
@@ -112,7 +113,7 @@ module pcie_write_beats
 
   logic run_valid_q;
   wire step = !run_valid_q || out.ready;           // the next run comes to the output
-  assign raw_free    = !raw_valid_q || (step && plain_q);
+  assign raw_free    = !raw_valid_q || ((!run_valid_q || out_free) && plain_q);
   assign out.valid   = run_valid_q;
   assign out.data    = run_q;
   assign next_valid  = raw_valid_q;
@@ -167,4 +168,7 @@ module pcie_write_beats
 
   logic unused_ok;
   assign unused_ok = &{1'b0, in.awaddr[SHIFT-1:0], in.awid, in.wlast, in.bready, in.araddr, in.arid, in.arlen, in.arvalid, in.rready};
+
+  // What is said twice agrees.
+  always_ff @(posedge clk) if (!rst && run_valid_q && raw_valid_q) assert (out.ready == out_free);
 endmodule

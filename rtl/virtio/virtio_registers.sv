@@ -69,11 +69,12 @@ module virtio_registers
   logic [31:0] wdata_q, rdata_q, rdata;
   logic [3:0]  wstrb_q;
 
-  assign reset_done = fresh_q;
+  // An access that has waited has no effect in `reset`: the device stays as it is after power-on.
+  wire   obeys      = device_q == D_RUN && !reset;
+  assign reset_done = fresh_q && bus_q == B_IDLE && !bus.awvalid && !bus.arvalid;
 
-  // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait. Not so in `reset`: what waits
-  // then has no effect, instead of one on a device that is as new.
-  wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && (status_q != '0 || reset)));
+  // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait.
+  wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && status_q != '0));
   wire takes_write = accepting && bus.awvalid && bus.wvalid;
   wire acts_write = bus_q == B_ACT && write_q && notify_free;
   wire acts_read = bus_q == B_ACT && !write_q;
@@ -160,7 +161,7 @@ module virtio_registers
   assign halt     = device_q != D_RUN;
   assign clear    = device_q == D_CLEAR && wait_q < 8'd16;
 
-  wire changes = acts_write && in_common && device_q == D_RUN && selected && !enabled && word >= 4'h6 && word <= 4'hd && word != 4'h7;
+  wire changes = acts_write && in_common && obeys && selected && !enabled && word >= 4'h6 && word <= 4'hd && word != 4'h7;
   always_comb begin
     setup        = '{valid: changes, vq: select.vq, values: changed};
     if (device_q == D_CLEAR) setup = '{valid: 1'b1, vq: clear_at, values: '{size: 16'(SIZE), vector: VIRTIO_MSI_NO_VECTOR, default: '0}};
@@ -181,7 +182,7 @@ module virtio_registers
 
   always_ff @(posedge clk) begin
     link_q <= link_up;
-    if (acts_write && in_common && device_q == D_RUN) begin
+    if (acts_write && in_common && obeys) begin
       unique case (word)
         4'h0: device_select_q <= merged(device_select_q, wdata_q, wstrb_q);
         4'h2: driver_select_q <= merged(driver_select_q, wdata_q, wstrb_q);

@@ -256,7 +256,7 @@ impl World {
                 let _the_back_end_may_have_gone = self.raw.write_all(take(input, len.into()));
             }
             2 => {
-                let vector = usize::from(number(input));
+                let vector = number(input) as usize;
                 let paper = self.paper.borrow();
                 if let Some(vector) = paper.vectors.get(vector % paper.vectors.len().max(1)) {
                     let _it_may_be_full = rustix::io::write(vector, &1u64.to_ne_bytes());

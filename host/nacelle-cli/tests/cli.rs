@@ -101,6 +101,8 @@ fn arguments_that_cannot_be_are_refused() {
         "device --soft --flip-bit 1",
         "device --soft --slot x",
         "device --soft --vhost-user x",
+        "device --soft --slot-net x",
+        "device --slot-net x --vhost-user y",
         "nic --guest-ip 10.77.1.2",
         "device --flip-two-bits 101",
         "device --line-rate 0",

@@ -201,7 +201,7 @@ impl RtlEngine {
 
     /// What its slot has counted, if it is in one; part of [`counters`](Engine::counters), at no cost in device time.
     pub fn slot_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let model = self.slots.first().map(|_| model_counters(&self.sim));
+        let model = (self.card.is_some() || !self.slots.is_empty()).then(|| model_counters(&self.sim));
         self.slots.iter().flat_map(Slot::counters).chain(model.into_iter().flatten())
     }
 
@@ -289,7 +289,7 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
-        let card = self.card.iter().flat_map(|card| card.counters(&self.sim));
+        let card = self.card.iter().flat_map(VhostCard::counters);
         all.extend(card.map(|(name, value)| (name.to_owned(), value)));
         Ok(all)
     }

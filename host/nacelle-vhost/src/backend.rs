@@ -222,6 +222,7 @@ impl<D: PciDevice> Backend<D> {
         let Some(stream) = self.listener.accept() else { return };
         if self.link.is_some() {
             self.counters.turned_away += 1;
+            (self.config.tell)("the network card has a front end: another one is turned away");
             return;
         }
         // If the system has no descriptors, the front end finds the connection closed.

@@ -330,6 +330,7 @@ fn a_socket_that_is_used_is_left_alone() {
     let mut front = world.front(By::Eventfd);
     front.set_up(V1, ACK);
     assert!(world.front(By::Eventfd).is_closed(), "one at a time");
+    assert!(was_told("another one is turned away"));
     front.must_work();
     // The next one is welcome at once.
     for _ in 0..20 {

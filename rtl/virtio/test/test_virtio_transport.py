@@ -258,6 +258,29 @@ async def reset_under_load(dut, latency, function: bool) -> None:
 
 
 @cocotb.test()
+async def an_access_that_waits_has_no_effect_behind_a_function_reset(dut) -> None:
+    """While the device clears itself accesses wait. One that does so when a function-level reset begins is answered, and the device
+    is as new when that is done."""
+    bench = NetBench(dut)
+    await bench.begin()
+    for _ in range(12):
+        await bench.pci.reset()
+        await bench.pci.set("device_status", 0)  # it is 0 already: what comes now waits
+        await wait_cycles(dut, random.randint(0, 200))
+        waiting = cocotb.start_soon(bench.pci.set("queue_select", 1))
+        await wait_cycles(dut, random.randint(0, 12))
+        dut.reset.value = 1
+        for _ in range(2000):
+            await wait_cycles(dut, 1)
+            if int(dut.reset_done.value):
+                break
+        assert int(dut.reset_done.value) and waiting.done()
+        dut.reset.value = 0
+        await wait_cycles(dut, 3)
+        assert await bench.pci.get("queue_select") == 0
+
+
+@cocotb.test()
 async def reset_in_the_middle_of_a_frame(dut) -> None:
     """What is left of a frame from the network is not taken for one."""
     bench = NetBench(dut)

@@ -14,7 +14,7 @@ use nacelle_pci::{UserConfig, UserDevice};
 use nacelle_vhost::{Backend, BackendConfig, BackendError, Counters, Listener};
 use nacelle_wire::MacAddr;
 
-use super::slot::{NETWORK_CARD, Slot, model_counters};
+use super::slot::{NETWORK_CARD, Slot};
 use crate::{DeviceError, Sim};
 
 /// How long the back end may take to end with its device. One that a front end holds up is left.
@@ -71,8 +71,8 @@ impl VhostCard {
         self.slot.as_ref().is_some_and(Slot::is_sending)
     }
 
-    /// What the back end and the slot have counted.
-    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    /// What the back end has counted.
+    pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let counted = *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         [
             ("vhost.front_ends", counted.front_ends),
@@ -86,7 +86,6 @@ impl VhostCard {
             ("vhost.rings_lost", counted.rings_lost),
         ]
         .into_iter()
-        .chain(model_counters(sim))
     }
 }
 

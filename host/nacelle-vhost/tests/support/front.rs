@@ -23,7 +23,8 @@ const RING: u64 = 0x1000;
 const BUFFERS: u64 = 0x1_0000;
 const BUFFER: u64 = 0x800;
 const HEADER: usize = 12;
-const SOON: Duration = Duration::from_secs(20);
+/// Enough for a simulation on a machine with much other work.
+const SOON: Duration = Duration::from_secs(100);
 
 /// How the driver is called, and kicks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
