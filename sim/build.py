@@ -107,10 +107,11 @@ def compile_model(work: Path, library: Path, device: Device, waves: bool, optimi
         [
             "g++", "-std=gnu++20", "-O2", *profile, "-fPIC", "-c", "-o", str(shim), str(ROOT / "sim" / "nacelle_sim.cpp"),
             f"-DNACELLE_DATA_W={device.data_w}", f"-DNACELLE_CLOCK_HZ={device.clock_hz}",
-            f"-DNACELLE_MAX_FRAME={device.max_frame}",
+            f"-DNACELLE_MAX_FRAME={device.longest_frame}",
             f"-DNACELLE_DRAM_BYTES={device.memory_bytes}", f"-DNACELLE_MEMORIES={device.memories}",
             f"-DNACELLE_MEMORY_STRIDE_W={MEMORY_STRIDE_W}", f"-DNACELLE_ECC={int(device.ecc)}", f"-DVM_TRACE={int(waves)}",
             f"-DNACELLE_PCIE_VECTORS={device.pcie.vectors if device.pcie else 0}",
+            f"-DNACELLE_NETWORK_VECTORS={device.pcie.network_vectors if device.pcie and device.pcie.network_card else 0}",
             f"-DNACELLE_SOCKETS={len(device.sockets)}", f"-DNACELLE_SENSORS={sensors(device)}",
             *([f"-DNACELLE_DRAM={','.join(str(value) for _, value in device.dram.values)}"] if device.dram else []),
             f"-I{work}", f"-I{include}", f"-I{include}/vltstd",

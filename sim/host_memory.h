@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory of the host as a device in a slot sees it: ranges of IO virtual addresses that the program has given it, and the TLB of an IOMMU
-// before them.
+// The memory of the host as a function of a device in a slot sees it: ranges of IO virtual addresses that the program has given it, and the TLB
+// of an IOMMU before those of all functions.
 #pragma once
 
 #include <cstdint>
@@ -60,15 +60,15 @@ class HostMemory {
     std::map<uint64_t, HostRange> ranges_;
 };
 
-// Pages of which the IOMMU knows the translation: the last ones used.
+// Pages of which the IOMMU knows the translation, each of one function: the last ones used.
 class IoTlb {
   public:
     explicit IoTlb(uint32_t entries) : entries_(entries) {}
 
     // True: it has to walk the page table.
-    bool misses(uint64_t address) {
+    bool misses(uint32_t function, uint64_t address) {
         if (entries_ == 0) return false;
-        const uint64_t page = address / kPage;
+        const uint64_t page = address / kPage << 1 | function;
         const auto found = where_.find(page);
         if (found != where_.end()) {
             order_.splice(order_.begin(), order_, found->second);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accesses of the host to the BARs of a device in a slot: one after the other onto the link, reads with a tag each. Answers are kept until
-// the program takes them.
+// The accesses of the host to the BARs of a device in a slot: one after the other onto the link, whichever function they are for, reads with a tag
+// each. Answers are kept, by function, until the program takes them.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -33,29 +34,29 @@ class HostRequests {
         for (uint16_t tag = 0; tag < slot.host_reads; ++tag) free_tags_.push_back(tag);
     }
 
-    void set_mps(uint32_t mps) { mps_ = mps; }
-    bool full() const { return accesses_.size() >= kQueue; }
+    void set_mps(uint32_t function, uint32_t mps) { of_[function].mps = mps; }
+    bool full(uint32_t function) const { return of_[function].accesses >= kQueue; }
 
     // `address` on the bus, of the BAR's byte.
-    uint64_t read(uint32_t bar, uint64_t address, uint32_t length, int64_t now) {
+    uint64_t read(uint32_t function, uint32_t bar, uint64_t address, uint32_t length, int64_t now) {
         Tlp tlp = memory_request(kMemRead, address, length);
+        tlp.func = uint8_t(function);
         tlp.bar = uint8_t(bar);
         const uint64_t token = next_token_++;
-        Access &access = accesses_[token];
-        access.issued = now;
+        Access &access = begin(token, function, now);
         access.is_read = true;
         access.data.resize(length);
         queue(token, std::move(tlp), now + times_.register_read);
         return token;
     }
-    uint64_t write(uint32_t bar, uint64_t address, const uint8_t *data, uint32_t length, int64_t now) {
+    uint64_t write(uint32_t function, uint32_t bar, uint64_t address, const uint8_t *data, uint32_t length, int64_t now) {
         const uint64_t token = next_token_++;
-        Access &access = accesses_[token];
-        access.issued = now;
+        Access &access = begin(token, function, now);
         while (length) {
-            const uint32_t room = std::min(mps_ - uint32_t(address & 3), uint32_t(kPage - address % kPage));
+            const uint32_t room = std::min(of_[function].mps - uint32_t(address & 3), uint32_t(kPage - address % kPage));
             const uint32_t part = std::min(length, room);
             Tlp tlp = memory_write(address, data, part);
+            tlp.func = uint8_t(function);
             tlp.bar = uint8_t(bar);
             address += part;
             data += part;
@@ -97,29 +98,52 @@ class HostRequests {
             finish(accesses_.begin()->first, NACELLE_SIM_SLOT_TIMEOUT, now);
     }
 
-    bool answer_waits() const { return !answers_.empty(); }
-    bool pull(nacelle_sim_slot_answer *answer) {
-        if (answers_.empty()) return false;
-        *answer = answers_.front();
-        answers_.pop_front();
+    bool answer_waits() const {
+        return std::any_of(of_.begin(), of_.end(), [](const Function &of) { return !of.answers.empty(); });
+    }
+    // The oldest one of a function.
+    bool pull(uint32_t function, nacelle_sim_slot_answer *answer) {
+        auto &answers = of_[function].answers;
+        if (answers.empty()) return false;
+        *answer = answers.front();
+        answers.pop_front();
         return true;
     }
-    bool pull(uint64_t token, nacelle_sim_slot_answer *answer) {
-        const auto found = std::find_if(answers_.begin(), answers_.end(), [&](const auto &other) { return other.token == token; });
-        if (found == answers_.end()) return false;
-        *answer = *found;
-        answers_.erase(found);
-        return true;
+    bool pull_token(uint64_t token, nacelle_sim_slot_answer *answer) {
+        for (Function &of : of_) {
+            auto &all = of.answers;
+            const auto found = std::find_if(all.begin(), all.end(), [&](const auto &other) { return other.token == token; });
+            if (found == all.end()) continue;
+            *answer = *found;
+            all.erase(found);
+            return true;
+        }
+        return false;
     }
     bool idle() const { return accesses_.empty(); }
 
   private:
     struct Access {
-        int64_t issued;
+        uint32_t function = 0;
+        int64_t issued = 0;
         bool is_read = false;
         uint32_t parts = 0, status = NACELLE_SIM_SLOT_OK;
         std::vector<uint8_t> data;
     };
+
+    struct Function {
+        uint32_t mps = 128;
+        size_t accesses = 0;  // under way
+        std::deque<nacelle_sim_slot_answer> answers;
+    };
+
+    Access &begin(uint64_t token, uint32_t function, int64_t now) {
+        Access &access = accesses_[token];
+        access.function = function;
+        access.issued = now;
+        ++of_[function].accesses;
+        return access;
+    }
 
     void queue(uint64_t token, Tlp tlp, int64_t time) {
         tlp.requester = RootComplex::kId;
@@ -155,7 +179,8 @@ class HostRequests {
         const auto found = accesses_.find(token);
         if (found == accesses_.end()) return;
         const Access &access = found->second;
-        nacelle_sim_slot_answer &answer = answers_.emplace_back();
+        --of_[access.function].accesses;
+        nacelle_sim_slot_answer &answer = of_[access.function].answers.emplace_back();
         answer.token = token;
         answer.issued = uint64_t(access.issued / cycle_ps_);
         answer.finished = uint64_t((time + cycle_ps_ - 1) / cycle_ps_);
@@ -169,13 +194,12 @@ class HostRequests {
     const int64_t timeout_, cycle_ps_;
     Agenda &agenda_;
     Send send_;
-    uint32_t mps_ = 128;
+    std::array<Function, kFunctions> of_;
     uint64_t next_token_ = 1;
     std::map<uint64_t, Access> accesses_;  // by token: the oldest first
     std::deque<std::pair<uint64_t, Tlp>> waiting_;
     std::deque<uint16_t> free_tags_;
     std::map<uint16_t, uint64_t> tags_;  // the tokens of the reads that are under way
-    std::deque<nacelle_sim_slot_answer> answers_;
 };
 
 }  // namespace nacelle

@@ -31,8 +31,19 @@ constexpr uint32_t kMaxFrame = NACELLE_MAX_FRAME;
 constexpr uint64_t kDramBytes = NACELLE_DRAM_BYTES;
 constexpr size_t kMemories = NACELLE_MEMORIES;
 constexpr bool kInSlot = NACELLE_PCIE_VECTORS != 0;
-constexpr uint32_t kMsixTable = 1 << 20, kMsixPending = kMsixTable + 0x800;  // in BAR 0: device_in_slot, pcie_msix
-constexpr std::array<uint64_t, nacelle::Slot::kBars> kBarBytes = {2 << 20, 0, 0, 0, kDramBytes, 0};
+
+// The functions of the device: device_in_slot. Pending bits: pcie_msix.
+constexpr uint32_t kFunctions = kInSlot + (NACELLE_NETWORK_VECTORS != 0);
+constexpr uint32_t kPending = 0x800;
+constexpr nacelle_sim_slot_facts kFacts[nacelle::kFunctions] = {
+    {{2 << 20, 0, 0, 0, kDramBytes, 0}, NACELLE_PCIE_VECTORS, 1 << 20, (1 << 20) + kPending, 0},
+    {{8 << 10, 0, 0, 0, 0, 0}, NACELLE_NETWORK_VECTORS, 4 << 10, (4 << 10) + kPending, 0},
+};
+nacelle::Slot::BarSizes bars(uint32_t function) {
+    nacelle::Slot::BarSizes sizes{};
+    if (function < kFunctions) std::copy_n(kFacts[function].bar_bytes, sizes.size(), sizes.begin());
+    return sizes;
+}
 constexpr uint64_t kMemoryStride = uint64_t(1) << NACELLE_MEMORY_STRIDE_W;
 constexpr int64_t kCyclePs = 1'000'000'000'000 / kClockHz;
 constexpr int kBusTimeout = 1000;  // cycles
@@ -74,7 +85,7 @@ struct nacelle_sim {
         : top(&context),
           source(line_rate(config.line_rate_mbps)),
           sink(line_rate(config.line_rate_mbps)),
-          slot(kCyclePs, kBarBytes),
+          slot(kCyclePs, bars(0), bars(1)),
           sensors(kSensors, NACELLE_SOCKETS, kClockHz) {
         nacelle::MemoryTiming timing;
         if (config.dram_latency_cycles) timing.latency = config.dram_latency_cycles;
@@ -97,6 +108,7 @@ struct nacelle_sim {
         top.clk = 0;
         top.rst = 1;
         top.time_skip = 0;
+        top.link_up = 1;
         top.bus_awvalid = top.bus_wvalid = top.bus_arvalid = 0;
         top.bus_bready = top.bus_rready = 1;
         drive();
@@ -212,7 +224,9 @@ struct nacelle_sim {
     }
 
     void tick_slot() {
-        slot.tick(stats.cycles, top.slot_flr_done);
+        uint32_t done = 0;
+        for (uint32_t function = 0; function < kFunctions; ++function) done |= uint32_t(top.slot_flr_done[function]) << function;
+        slot.tick(stats.cycles, done);
         while (to_device.room() && slot.offered(to_device.held())) to_device.push(*slot.offered(to_device.held()));
     }
 
@@ -254,17 +268,19 @@ struct nacelle_sim {
 
     void drive_slot() {
         const auto size_code = [](uint32_t size) { return uint8_t(__builtin_ctz(size) - 7); };  // as Device Control has it
-        const nacelle_sim_slot_space &space = slot.space;
-        top.slot_id = uint16_t(space.id);
-        top.slot_mps = size_code(space.mps);
-        top.slot_mrrs = size_code(space.mrrs);
-        top.slot_rcb_128 = space.rcb == 128;
-        top.slot_extended_tags = space.extended_tags != 0;
-        top.slot_memory_space = space.memory_space != 0;
-        top.slot_bus_master = space.bus_master != 0;
-        top.slot_msix_enable = space.msix_enable != 0;
-        top.slot_msix_mask = space.msix_mask != 0;
-        top.slot_flr_request = slot.resetting;
+        for (uint32_t function = 0; function < nacelle::kFunctions; ++function) {
+            const nacelle_sim_slot_space &space = slot.space(function);
+            top.slot_id[function] = uint16_t(space.id);
+            top.slot_mps[function] = size_code(space.mps);
+            top.slot_mrrs[function] = size_code(space.mrrs);
+            top.slot_rcb_128[function] = space.rcb == 128;
+            top.slot_extended_tags[function] = space.extended_tags != 0;
+            top.slot_memory_space[function] = space.memory_space != 0;
+            top.slot_bus_master[function] = space.bus_master != 0;
+            top.slot_msix_enable[function] = space.msix_enable != 0;
+            top.slot_msix_mask[function] = space.msix_mask != 0;
+            top.slot_flr_request[function] = slot.resetting(function);
+        }
         const nacelle::Credits &posted = slot.posted(), &non_posted = slot.non_posted();
         top.slot_credits_endless = uint8_t(posted.headers_endless << 0 | posted.data_endless << 1 | non_posted.headers_endless << 2);
         top.slot_posted_headers = posted.headers & 0xfff;
@@ -371,6 +387,8 @@ uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop) {
 }
 
 int nacelle_sim_idle(const nacelle_sim *sim) { return sim->idle(); }
+
+void nacelle_sim_set_link(nacelle_sim *sim, int up) { sim->top.link_up = up != 0; }
 
 uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles) {
     if (sim->line || !sim->idle() || cycles == 0) return 0;
@@ -517,69 +535,76 @@ int nacelle_sim_slot_text(nacelle_sim *sim, char *text, size_t size) {
     return kInSlot ? 0 : -1;
 }
 
-int nacelle_sim_slot_set_space(nacelle_sim *sim, const nacelle_sim_slot_space *space) {
-    return kInSlot && sim->slot.set_space(*space, sim->stats.cycles) ? 0 : -1;
+int nacelle_sim_slot_set_space(nacelle_sim *sim, uint32_t function, const nacelle_sim_slot_space *space) {
+    return function < kFunctions && sim->slot.set_space(function, *space, sim->stats.cycles) ? 0 : -1;
 }
 
-int nacelle_sim_slot_get_facts(nacelle_sim *, nacelle_sim_slot_facts *facts) {
-    *facts = {};
-    if (!kInSlot) return -1;
-    std::copy(kBarBytes.begin(), kBarBytes.end(), facts->bar_bytes);
-    facts->vectors = NACELLE_PCIE_VECTORS;
-    facts->msix_table = kMsixTable;
-    facts->msix_pending = kMsixPending;
+int nacelle_sim_slot_get_facts(nacelle_sim *, uint32_t function, nacelle_sim_slot_facts *facts) {
+    const bool there = function < kFunctions;
+    *facts = there ? kFacts[function] : nacelle_sim_slot_facts{};
+    return there ? 0 : -1;
+}
+
+int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t address) {
+    return function < kFunctions && sim->slot.set_bar(function, bar, address) ? 0 : -1;
+}
+
+int nacelle_sim_slot_reset(nacelle_sim *sim, uint32_t function) {
+    if (function >= kFunctions) return -1;
+    sim->slot.reset(function);
     return 0;
 }
 
-int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t bar, uint64_t address) {
-    return kInSlot && sim->slot.set_bar(bar, address) ? 0 : -1;
+int nacelle_sim_slot_reset_done(nacelle_sim *sim, uint32_t function) {
+    return function < kFunctions ? !sim->slot.resetting(function) : -1;
 }
 
-int nacelle_sim_slot_reset(nacelle_sim *sim) {
-    if (!kInSlot) return -1;
-    sim->slot.reset();
-    return 0;
+int nacelle_sim_slot_map(nacelle_sim *sim, uint32_t function, uint64_t address, uint64_t size, void *memory, uint32_t access) {
+    return function < kFunctions && sim->slot.root().memory[function].map(address, size, memory, access) ? 0 : -1;
 }
 
-int nacelle_sim_slot_reset_done(nacelle_sim *sim) { return kInSlot ? sim->slot.reset_done() : -1; }
-
-int nacelle_sim_slot_map(nacelle_sim *sim, uint64_t address, uint64_t size, void *memory, uint32_t access) {
-    return kInSlot && sim->slot.root().memory.map(address, size, memory, access) ? 0 : -1;
+int nacelle_sim_slot_unmap(nacelle_sim *sim, uint32_t function, uint64_t address, uint64_t size) {
+    return function < kFunctions ? sim->slot.root().unmap(function, address, size) : -1;
 }
 
-int nacelle_sim_slot_unmap(nacelle_sim *sim, uint64_t address, uint64_t size) {
-    return kInSlot ? sim->slot.root().unmap(address, size) : -1;
+int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t offset, uint32_t length) {
+    if (function >= kFunctions || length == 0 || length > nacelle::HostRequests::kLongestRead) return -1;
+    if (!sim->slot.in_bar(function, bar, offset, length) || offset % nacelle::kPage + length > nacelle::kPage) return -1;
+    return sim->slot.host().full(function) ? -2 : int64_t(sim->slot.read(function, bar, offset, length));
 }
 
-int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t bar, uint64_t offset, uint32_t length) {
-    if (!kInSlot || length == 0 || length > nacelle::HostRequests::kLongestRead || !sim->slot.in_bar(bar, offset, length)) return -1;
-    if (offset % nacelle::kPage + length > nacelle::kPage) return -1;
-    return sim->slot.host().full() ? -2 : int64_t(sim->slot.read(bar, offset, length));
+int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
+    if (function >= kFunctions || length == 0 || length > nacelle::HostRequests::kLongestWrite) return -1;
+    if (!sim->slot.in_bar(function, bar, offset, length)) return -1;
+    return sim->slot.host().full(function) ? -2 : int64_t(sim->slot.write(function, bar, offset, data, length));
 }
 
-int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
-    if (!kInSlot || length == 0 || length > nacelle::HostRequests::kLongestWrite || !sim->slot.in_bar(bar, offset, length)) return -1;
-    return sim->slot.host().full() ? -2 : int64_t(sim->slot.write(bar, offset, data, length));
+int nacelle_sim_slot_pull_answer(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_answer *answer) {
+    return function < kFunctions && sim->slot.host().pull(function, answer);
 }
-
-int nacelle_sim_slot_pull_answer(nacelle_sim *sim, nacelle_sim_slot_answer *answer) { return sim->slot.host().pull(answer); }
 
 int nacelle_sim_slot_wait(nacelle_sim *sim, int64_t token, nacelle_sim_slot_answer *answer) {
     if (token < 0) return -1;
-    while (!sim->slot.host().pull(uint64_t(token), answer)) {
+    while (!sim->slot.host().pull_token(uint64_t(token), answer)) {
         if (sim->slot.host().idle()) return -1;
         sim->cycle();
     }
     return int(answer->status);
 }
 
-int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, nacelle_sim_slot_interrupt *interrupt) { return sim->slot.root().pull(interrupt); }
+int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_interrupt *interrupt) {
+    return function < kFunctions && sim->slot.root().pull(function, interrupt);
+}
 
-int nacelle_sim_slot_pull_message(nacelle_sim *sim, nacelle_sim_slot_message *message) { return sim->slot.root().pull(message); }
+int nacelle_sim_slot_pull_message(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_message *message) {
+    return function < kFunctions && sim->slot.root().pull(function, message);
+}
 
 int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void *data) { return sim->slot.answer(token, data) ? 0 : -1; }
 
-int nacelle_sim_slot_pull_fault(nacelle_sim *sim, nacelle_sim_slot_fault *fault) { return sim->slot.root().pull(fault); }
+int nacelle_sim_slot_pull_fault(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_fault *fault) {
+    return function < kFunctions && sim->slot.root().pull(function, fault);
+}
 
 int nacelle_sim_slot_get_stats(nacelle_sim *sim, nacelle_sim_slot_stats *stats) {
     *stats = sim->slot.stats();

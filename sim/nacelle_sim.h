@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NACELLE_SIM_ABI 5u
+#define NACELLE_SIM_ABI 6u
 
 typedef struct nacelle_sim nacelle_sim;
 
@@ -93,6 +93,9 @@ uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop);
 /* True if nothing moves inside the device and no frame waits to enter: only timers can change its state. */
 int nacelle_sim_idle(const nacelle_sim *sim);
 
+/* Whether the MAC says that the line works; at first it does. The driver of a network card is told, frames pass all the same. */
+void nacelle_sim_set_link(nacelle_sim *sim, int up);
+
 /* Lets `cycles` of device time pass in one step. Only while idle: otherwise does nothing and returns 0.
  * Timers due within it fire at its end. Returns the cycles that passed. */
 uint64_t nacelle_sim_skip(nacelle_sim *sim, uint64_t cycles);
@@ -135,7 +138,7 @@ void nacelle_sim_get_stats(const nacelle_sim *sim, nacelle_sim_stats *stats);
 /* ---- a device in a slot ----
  *
  * Of a device that was built with `[pcie]`; for any other these functions do nothing, and return -1, or 0 if they take what waits. The program is
- * the host: it sets what
+ * the host of each of its functions, which are numbered: 0 is the device, 1 the network card of one that has it. It sets what
  * configuration space says, gives the device memory, accesses its BARs and takes its interrupts. docs/reference/slot-model.md says what the
  * model of the slot does. */
 
@@ -162,7 +165,7 @@ typedef struct {
     uint64_t random_seed;                 /* [1] */
 } nacelle_sim_slot;
 
-/* What the device has for a slot: for its configuration space. */
+/* What a function has for a slot: for its configuration space. */
 typedef struct {
     uint64_t bar_bytes[6];        /* 0: there is none; all are of 64 bits */
     uint32_t vectors;             /* of MSI-X */
@@ -170,9 +173,9 @@ typedef struct {
     uint32_t reserved;
 } nacelle_sim_slot_facts;
 
-/* What configuration space says of the device's function. */
+/* What configuration space says of a function. */
 typedef struct {
-    uint32_t id;                  /* bus, device and function, from bit 15 on; not 0, which is the root complex [0x100] */
+    uint32_t id;                  /* bus, device and function, from bit 15 on; not 0, which is the root complex, nor that of the other function [0x100, 0x101] */
     uint32_t mps, mrrs, rcb;      /* bytes; at first those of the slot, of which none may be exceeded */
     uint32_t extended_tags, memory_space, bus_master, msix_enable, msix_mask;
 } nacelle_sim_slot_space;
@@ -229,45 +232,46 @@ int nacelle_sim_slot_set(nacelle_sim *sim, const nacelle_sim_slot *slot, char *e
 int nacelle_sim_slot_get(nacelle_sim *sim, nacelle_sim_slot *slot);
 int nacelle_sim_slot_text(nacelle_sim *sim, char *text, size_t size);
 
-int nacelle_sim_slot_get_facts(nacelle_sim *sim, nacelle_sim_slot_facts *facts);
+/* -1: there is no such function. */
+int nacelle_sim_slot_get_facts(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_facts *facts);
 
-/* What configuration space says from now on. -1: a size that the slot does not have. */
-int nacelle_sim_slot_set_space(nacelle_sim *sim, const nacelle_sim_slot_space *space);
-/* The bus address of a BAR, a multiple of its size: where peers find it. */
-int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t bar, uint64_t address);
+/* What configuration space says of a function from now on. -1: a size that the slot does not have, or the other one's id. */
+int nacelle_sim_slot_set_space(nacelle_sim *sim, uint32_t function, const nacelle_sim_slot_space *space);
+/* The bus address of a BAR of a function, a multiple of its size: where peers find it. */
+int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t address);
 
-/* Begins a function-level reset. _done: 1 when the device is quiet and it has ended, else 0. */
-int nacelle_sim_slot_reset(nacelle_sim *sim);
-int nacelle_sim_slot_reset_done(nacelle_sim *sim);
+/* Begins a function-level reset. _done: 1 when nothing of the function is under way and it has ended, else 0. */
+int nacelle_sim_slot_reset(nacelle_sim *sim, uint32_t function);
+int nacelle_sim_slot_reset_done(nacelle_sim *sim, uint32_t function);
 
-/* Gives the device host memory: pages of 4 KiB from an IO virtual address on. `memory` must stay until it is taken away; NULL: each access is a
- * message. `access`: what the device may do. Returns 0, or -1 if these are no whole pages, or some are given already. */
-int nacelle_sim_slot_map(nacelle_sim *sim, uint64_t address, uint64_t size, void *memory, uint32_t access);
+/* Gives a function host memory: pages of 4 KiB from an IO virtual address of this function on. `memory` must stay until it is taken away; NULL:
+ * each access is a message. `access`: what the function may do. Returns 0, or -1 if these are no whole pages, or some are given already. */
+int nacelle_sim_slot_map(nacelle_sim *sim, uint32_t function, uint64_t address, uint64_t size, void *memory, uint32_t access);
 #define NACELLE_SIM_HOST_READ 1
 #define NACELLE_SIM_HOST_WRITE 2
 /* Takes it away: from now on no access begins. Returns 0 when none is under way, 1 if messages still wait for an answer (call it again), -1 if
  * there is no such range. */
-int nacelle_sim_slot_unmap(nacelle_sim *sim, uint64_t address, uint64_t size);
+int nacelle_sim_slot_unmap(nacelle_sim *sim, uint32_t function, uint64_t address, uint64_t size);
 
-/* An access of the host to a BAR: a read of 1 to 64 bytes, a write of 1 to 4096. In the order of the calls. Returns a token, or -1 if it is of no
- * such length or not in the BAR, or -2 if 1024 wait. */
-int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t bar, uint64_t offset, uint32_t length);
-int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t bar, uint64_t offset, const void *data, uint32_t length);
-/* Takes the oldest answer. Returns 1, or 0 if there is none. */
-int nacelle_sim_slot_pull_answer(nacelle_sim *sim, nacelle_sim_slot_answer *answer);
+/* An access of the host to a BAR of a function: a read of 1 to 64 bytes, a write of 1 to 4096. In the order of the calls. Returns a token, or -1 if it is of no
+ * such length or not in the BAR, or -2 if 1024 of this function wait. */
+int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t offset, uint32_t length);
+int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t offset, const void *data, uint32_t length);
+/* Takes the oldest answer of a function. Returns 1, or 0 if there is none. */
+int nacelle_sim_slot_pull_answer(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_answer *answer);
 /* Steps the device until this access is answered, and takes its answer. Returns its status, or -1 if there is no such access: nobody answers
  * messages meanwhile. */
 int nacelle_sim_slot_wait(nacelle_sim *sim, int64_t token, nacelle_sim_slot_answer *answer);
 
-/* Takes the oldest interrupt: all that the device has written before it can be read. Returns 1, or 0 if there is none. */
-int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, nacelle_sim_slot_interrupt *interrupt);
-/* Takes the oldest message. Returns 1, or 0 if there is none. Each is to be answered, writes as well: these
+/* Takes the oldest interrupt of a function: all that it has written before can be read. Returns 1, or 0 if there is none. */
+int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_interrupt *interrupt);
+/* Takes the oldest message of a function. Returns 1, or 0 if there is none. Each is to be answered, writes as well: these
  * keep their credits until then. */
-int nacelle_sim_slot_pull_message(nacelle_sim *sim, nacelle_sim_slot_message *message);
+int nacelle_sim_slot_pull_message(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_message *message);
 /* The answer: of a read the data, NULL: it cannot be read. Returns 0, or -1 if there is no such message. */
 int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void *data);
-/* Takes the oldest fault. Returns 1, or 0 if there is none. The newest 1024 are kept. */
-int nacelle_sim_slot_pull_fault(nacelle_sim *sim, nacelle_sim_slot_fault *fault);
+/* Takes the oldest fault of a function. Returns 1, or 0 if there is none. The newest 1024 of each are kept. */
+int nacelle_sim_slot_pull_fault(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_fault *fault);
 
 int nacelle_sim_slot_get_stats(nacelle_sim *sim, nacelle_sim_slot_stats *stats);
 /* The first rule of PCI Express that the device has broken, in words. Returns how many times it has broken one. */

@@ -20,7 +20,7 @@ from nacelle_tb.device import DRAM_KEYS, DRAMS, load_dram
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = Path(os.environ.get("NACELLE_SIM_LIBRARIES", ROOT / "build" / "sim"))
-ABI = 5
+ABI = 6
 HOST_MEMORY = 1 << 63
 """This bit in an address of the device: the rest is an IO virtual address of the host"""
 NO_RATE_LIMIT = 0xFFFF_FFFF
@@ -266,6 +266,10 @@ class SimDevice:
         """Nothing moves inside."""
         return bool(self._lib.nacelle_sim_idle(self._sim))
 
+    def set_link(self, up: bool) -> None:
+        """Whether the MAC says that the line works; only the driver of a network card is told."""
+        self._lib.nacelle_sim_set_link(self._sim, int(up))
+
     def pull(self) -> Sent | None:
         """The oldest frame that it sent, if any."""
         stamp = Stamp()
@@ -365,11 +369,12 @@ UNSUPPORTED, ABORT, NO_ANSWER, POISONED = 1, 4, 16, 17
 READ, WRITE = 1, 2
 
 
-class Slot:
-    """The slot that a device is in, and its host: nothing happens but in the device's step() and in accesses that wait."""
+class SlotFunction:
+    """A function of a device in a slot, and its host: nothing happens but in the device's step() and in accesses that wait."""
 
-    def __init__(self, device: SimDevice) -> None:
+    def __init__(self, device: SimDevice, number: int) -> None:
         self._device, self._lib, self._sim = device, device._lib, device._sim
+        self._number = c.c_uint32(number)
         for name in ("read", "write", "violation"):
             getattr(self._lib, f"nacelle_sim_slot_{name}").restype = c.c_int64
         self._ranges: dict[int, c.Array[c.c_char]] = {}
@@ -378,17 +383,14 @@ class Slot:
 
     def _defaults(self) -> None:
         settings = self.settings
-        self._space = SlotSpace(
-            id=0x100, mps=settings.mps, mrrs=settings.mrrs, rcb=settings.rcb, extended_tags=int(settings.tags > 32)
-        )
-
-    def set(self, **settings: int) -> None:
-        """Makes it another slot: the fields of nacelle_sim_slot. Only while no TLP is under way."""
-        error = c.create_string_buffer(256)
-        if self._lib.nacelle_sim_slot_set(self._sim, c.byref(SlotSettings(**settings)), error, c.c_size_t(len(error))):
-            raise ValueError(error.value.decode())
         self._ranges.clear()
-        self._defaults()
+        self._space = SlotSpace(
+            id=0x100 + self._number.value,
+            mps=settings.mps,
+            mrrs=settings.mrrs,
+            rcb=settings.rcb,
+            extended_tags=int(settings.tags > 32),
+        )
 
     @property
     def settings(self) -> SlotSettings:
@@ -397,17 +399,12 @@ class Slot:
         self._lib.nacelle_sim_slot_get(self._sim, c.byref(settings))
         return settings
 
-    def __str__(self) -> str:
-        text = c.create_string_buffer(600)
-        self._lib.nacelle_sim_slot_text(self._sim, text, c.c_size_t(len(text)))
-        return text.value.decode()
-
     def space(self, **changes: int) -> None:
         """Changes what configuration space says: fields of nacelle_sim_slot_space."""
         for name, value in changes.items():
             setattr(self._space, name, value)
-        if self._lib.nacelle_sim_slot_set_space(self._sim, c.byref(self._space)):
-            raise ValueError("no such slot, or a size that it does not have")
+        if self._lib.nacelle_sim_slot_set_space(self._sim, self._number, c.byref(self._space)):
+            raise ValueError("no such function, or a size that the slot does not have")
 
     def enable(self) -> None:
         """Memory space, bus mastering and MSI-X."""
@@ -415,34 +412,30 @@ class Slot:
 
     @property
     def facts(self) -> SlotFacts:
-        """What the device has for a slot."""
+        """What it has for a slot."""
         facts = SlotFacts()
-        self._lib.nacelle_sim_slot_get_facts(self._sim, c.byref(facts))
+        self._lib.nacelle_sim_slot_get_facts(self._sim, self._number, c.byref(facts))
         return facts
 
     def set_bar(self, bar: int, address: int) -> None:
         """Where peers find a BAR."""
-        if self._lib.nacelle_sim_slot_set_bar(self._sim, c.c_uint32(bar), c.c_uint64(address)):
+        if self._lib.nacelle_sim_slot_set_bar(self._sim, self._number, c.c_uint32(bar), c.c_uint64(address)):
             raise ValueError("no such slot or BAR, or an address that is no multiple of its size")
-
-    def join(self, other: Slot, latency_ns: int) -> None:
-        """Each reaches the BARs of the other. Both devices have the same age, and are stepped together."""
-        if self._lib.nacelle_sim_slot_join(self._sim, other._sim, c.c_uint32(latency_ns)):
-            raise ValueError("two devices of the same age in slots are joined")
 
     # ---- host memory ----
 
     def map(self, address: int, size: int, access: int = READ | WRITE, by_message: bool = False) -> None:
-        """Gives the device memory, all 0; with `by_message` each access is a message."""
+        """Gives the function memory, all 0; with `by_message` each access is a message."""
         memory = None if by_message else c.create_string_buffer(size)
-        if self._lib.nacelle_sim_slot_map(self._sim, c.c_uint64(address), c.c_uint64(size), memory, c.c_uint32(access)):
+        where = c.c_uint64(address), c.c_uint64(size)
+        if self._lib.nacelle_sim_slot_map(self._sim, self._number, *where, memory, c.c_uint32(access)):
             raise ValueError("no slot, no whole pages, or some are given already")
         if memory is not None:
             self._ranges[address] = memory
 
     def unmap(self, address: int, size: int) -> bool:
         """Takes it away; what is in it can still be read here. False: a message of it has no answer yet."""
-        result = self._lib.nacelle_sim_slot_unmap(self._sim, c.c_uint64(address), c.c_uint64(size))
+        result = self._lib.nacelle_sim_slot_unmap(self._sim, self._number, c.c_uint64(address), c.c_uint64(size))
         if result < 0:
             raise ValueError(f"no memory of {size} bytes at {address:#x}")
         return result == 0
@@ -467,11 +460,13 @@ class Slot:
 
     def post_read(self, bar: int, offset: int, length: int) -> int:
         """Begins to read; its token."""
-        return self._token(self._lib.nacelle_sim_slot_read(self._sim, bar, c.c_uint64(offset), c.c_uint32(length)))
+        where = c.c_uint32(bar), c.c_uint64(offset), c.c_uint32(length)
+        return self._token(self._lib.nacelle_sim_slot_read(self._sim, self._number, *where))
 
     def post_write(self, bar: int, offset: int, data: bytes) -> int:
         """Begins to write; its token."""
-        return self._token(self._lib.nacelle_sim_slot_write(self._sim, bar, c.c_uint64(offset), data, c.c_uint32(len(data))))
+        where = c.c_uint32(bar), c.c_uint64(offset)
+        return self._token(self._lib.nacelle_sim_slot_write(self._sim, self._number, *where, data, c.c_uint32(len(data))))
 
     @staticmethod
     def _token(token: int) -> int:
@@ -509,10 +504,10 @@ class Slot:
         """A register in BAR 0."""
         self.write(0, offset, value.to_bytes(4, "little"))
 
-    # ---- what the device does ----
+    # ---- what the function does ----
 
     def _pull(self, what: str, item: Any) -> Any:
-        return item if getattr(self._lib, f"nacelle_sim_slot_pull_{what}")(self._sim, c.byref(item)) else None
+        return item if getattr(self._lib, f"nacelle_sim_slot_pull_{what}")(self._sim, self._number, c.byref(item)) else None
 
     def pull_interrupt(self) -> SlotInterrupt | None:
         """The oldest interrupt, if there is one."""
@@ -534,12 +529,38 @@ class Slot:
     def reset(self, cycles: int = 100_000) -> int:
         """A function-level reset; returns the cycles that it took."""
         begin = self._device.stats.cycles
-        self._lib.nacelle_sim_slot_reset(self._sim)
-        while not self._lib.nacelle_sim_slot_reset_done(self._sim):
+        self._lib.nacelle_sim_slot_reset(self._sim, self._number)
+        while not self._lib.nacelle_sim_slot_reset_done(self._sim, self._number):
             if self._device.stats.cycles - begin > cycles:
                 raise TimeoutError("the function does not get quiet")
             self._device.step(1)
         return self._device.stats.cycles - begin
+
+
+class Slot(SlotFunction):
+    """The slot that a device is in: as its function 0, and all of it. `card`: its function 1, if it has a network card."""
+
+    def __init__(self, device: SimDevice) -> None:
+        super().__init__(device, 0)
+        self.card = SlotFunction(device, 1)
+
+    def set(self, **settings: int) -> None:
+        """Makes it another slot: the fields of nacelle_sim_slot. Only while no TLP is under way."""
+        error = c.create_string_buffer(256)
+        if self._lib.nacelle_sim_slot_set(self._sim, c.byref(SlotSettings(**settings)), error, c.c_size_t(len(error))):
+            raise ValueError(error.value.decode())
+        self._defaults()
+        self.card._defaults()
+
+    def __str__(self) -> str:
+        text = c.create_string_buffer(600)
+        self._lib.nacelle_sim_slot_text(self._sim, text, c.c_size_t(len(text)))
+        return text.value.decode()
+
+    def join(self, other: Slot, latency_ns: int) -> None:
+        """Each reaches the BARs of the other. Both devices have the same age, and are stepped together."""
+        if self._lib.nacelle_sim_slot_join(self._sim, other._sim, c.c_uint32(latency_ns)):
+            raise ValueError("two devices of the same age in slots are joined")
 
     @property
     def stats(self) -> SlotStats:

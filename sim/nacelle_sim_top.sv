@@ -26,6 +26,7 @@ module nacelle_sim_top
     input  sensor_t            sensor_number,
     input  logic signed [31:0] sensor_value,
 
+    input  logic                link_up,
     input  logic [DATA_W-1:0]   rx_tdata,
     input  logic [DATA_W/8-1:0] rx_tkeep,
     input  logic                rx_tlast,
@@ -57,18 +58,18 @@ module nacelle_sim_top
     output logic        bus_rvalid,
     input  logic        bus_rready,
 
-    // A slot: headers in words as sim/tlp_port.h has them; sizes as encoded in Device Control.
-    input  logic [15:0]          slot_id,
-    input  logic [ 2:0]          slot_mps,
-    input  logic [ 2:0]          slot_mrrs,
-    input  logic                 slot_rcb_128,
-    input  logic                 slot_extended_tags,
-    input  logic                 slot_memory_space,
-    input  logic                 slot_bus_master,
-    input  logic                 slot_msix_enable,
-    input  logic                 slot_msix_mask,
-    input  logic                 slot_flr_request,
-    output logic                 slot_flr_done,
+    // A slot: what it says of each function, sizes as encoded in Device Control; headers in words as sim/tlp_port.h has them.
+    input  logic [15:0]          slot_id[FUNCTIONS_MAX],
+    input  logic [ 2:0]          slot_mps[FUNCTIONS_MAX],
+    input  logic [ 2:0]          slot_mrrs[FUNCTIONS_MAX],
+    input  logic                 slot_rcb_128[FUNCTIONS_MAX],
+    input  logic                 slot_extended_tags[FUNCTIONS_MAX],
+    input  logic                 slot_memory_space[FUNCTIONS_MAX],
+    input  logic                 slot_bus_master[FUNCTIONS_MAX],
+    input  logic                 slot_msix_enable[FUNCTIONS_MAX],
+    input  logic                 slot_msix_mask[FUNCTIONS_MAX],
+    input  logic                 slot_flr_request[FUNCTIONS_MAX],
+    output logic                 slot_flr_done[FUNCTIONS_MAX],
     input  logic [ 2:0]          slot_credits_endless,   // non-posted headers, posted data, posted headers
     input  logic [11:0]          slot_posted_headers,
     input  logic [15:0]          slot_posted_data,
@@ -161,17 +162,21 @@ module nacelle_sim_top
   slot_if #(.DATA_W(DATA_W)) slot ();
   wire [2:0][63:0] from_host = {slot_rx_header[2], slot_rx_header[1], slot_rx_header[0]};
   wire [2:0][63:0] to_host = words_of(slot.tx_header);
-  assign slot.settings = '{
-      id: slot_id,
-      mps: slot_mps,
-      mrrs: slot_mrrs,
-      rcb_128: slot_rcb_128,
-      extended_tags: slot_extended_tags,
-      memory_space: slot_memory_space,
-      bus_master: slot_bus_master,
-      msix_enable: slot_msix_enable,
-      msix_mask: slot_msix_mask
-  };
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_function
+    assign slot.settings[i] = '{
+        id: slot_id[i],
+        mps: slot_mps[i],
+        mrrs: slot_mrrs[i],
+        rcb_128: slot_rcb_128[i],
+        extended_tags: slot_extended_tags[i],
+        memory_space: slot_memory_space[i],
+        bus_master: slot_bus_master[i],
+        msix_enable: slot_msix_enable[i],
+        msix_mask: slot_msix_mask[i]
+    };
+    assign slot.flr_request[i] = slot_flr_request[i];
+    assign slot_flr_done[i]    = slot.flr_done[i];
+  end
   assign slot.credits = '{
       posted: '{
           headers_endless: slot_credits_endless[0], data_endless: slot_credits_endless[1], headers: slot_posted_headers, data: slot_posted_data
@@ -179,8 +184,6 @@ module nacelle_sim_top
       non_posted: '{headers_endless: slot_credits_endless[2], data_endless: 1'b1, headers: slot_non_posted_headers, data: '0},
       completion: '{headers_endless: 1'b1, data_endless: 1'b1, headers: '0, data: '0}
   };
-  assign slot.flr_request     = slot_flr_request;
-  assign slot_flr_done        = slot.flr_done;
   assign slot.rx_header       = header_of(from_host);
   assign slot.rx_header_valid = slot_rx_header_valid;
   assign slot_rx_header_ready = slot.rx_header_ready;
@@ -254,6 +257,7 @@ module nacelle_sim_top
       .rst,
       .time_skip,
       .chip_id('0),
+      .link_up,
       .idle,
       .busy,
       .rx,

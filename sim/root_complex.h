@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The root complex above a slot: it serves the device's requests for host memory and takes its interrupts.
+// The root complex above a slot: it serves the device's requests for host memory and takes its interrupts. Each function of the device has
+// IO virtual addresses of its own, as in an IOMMU; `func` of a request says which function it is of.
 //
 // Order (Base Specification 2.4.1): writes and interrupts take effect in the order in which they came. A read takes its data behind all writes
 // before it. Completions of one tag are in the order of their addresses; those of different tags pass each other only if the slot says so.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -37,7 +39,7 @@ class RootComplex {
     static constexpr size_t kFaults = 1024;
 
     using Send = std::function<void(Tlp tlp, int64_t time)>;
-    using Ended = std::function<void(uint16_t tag)>;
+    using Ended = std::function<void(const Tlp &read)>;
     using Taken = std::function<void(const Tlp &tlp, int64_t time)>;
 
     // `send`: to the device. `ended`: a read has its last completion, or will have none. `taken`: there is room for another request.
@@ -45,18 +47,18 @@ class RootComplex {
         : slot_(slot), times_(times), agenda_(agenda), send_(std::move(send)), ended_(std::move(ended)), taken_(std::move(taken)),
           tlb_(slot.iommu_entries), random_(slot.random_seed) {}
 
-    HostMemory memory;
+    HostMemory memory[kFunctions];
     nacelle_sim_slot_stats stats{};
 
-    void set_mps(uint32_t mps) { mps_ = mps; }
-    int unmap(uint64_t base, uint64_t size) {
+    void set_mps(uint32_t function, uint32_t mps) { of_[function].mps = mps; }
+    int unmap(uint32_t function, uint64_t base, uint64_t size) {
         tlb_.forget();
-        return memory.unmap(base, size);
+        return memory[function].unmap(base, size);
     }
 
     // A request that has come by the link at this time.
     void request(Tlp tlp, int64_t time) {
-        const int64_t walk = tlb_.misses(tlp.address) && !is_interrupt(tlp) ? miss() : 0;
+        const int64_t walk = tlb_.misses(tlp.func, tlp.address) && !is_interrupt(tlp) ? miss() : 0;
         auto kept = std::make_shared<Tlp>(std::move(tlp));
         // The program may be slow: what it is to write keeps its room until it has done it.
         const bool waits = kept->kind == kMemWrite && !is_interrupt(*kept) && by_message(*kept);
@@ -72,7 +74,7 @@ class RootComplex {
             if (chance(slot_.tail_ppm)) ready += int64_t(slot_.tail_ns) * 1000;
             if (chance(slot_.loss_ppm)) {
                 ++stats.lost;
-                ended_(kept->tag);
+                ended_(*kept);
                 return;
             }
             agenda_.at(ready, [this, kept](int64_t at) { read(*kept, at); });
@@ -80,25 +82,27 @@ class RootComplex {
     }
 
     // ---- what the program takes ----
-    bool interrupt_waits() const {
-        return !interrupts_.empty() && (unanswered_writes_.empty() || *unanswered_writes_.begin() >= interrupts_.front().first);
+    bool something_waits() const {
+        return std::any_of(of_.begin(), of_.end(), [](const Function &of) {
+            return of.interrupt_waits() || !of.messages.empty() || !of.faults.empty();
+        });
     }
-    bool something_waits() const { return interrupt_waits() || !messages_.empty() || !faults_.empty(); }
-    bool pull(nacelle_sim_slot_interrupt *interrupt) {
-        if (!interrupt_waits()) return false;
-        *interrupt = interrupts_.front().second;
-        interrupts_.pop_front();
+    bool pull(uint32_t function, nacelle_sim_slot_interrupt *interrupt) {
+        Function &of = of_[function];
+        if (!of.interrupt_waits()) return false;
+        *interrupt = of.interrupts.front().second;
+        of.interrupts.pop_front();
         return true;
     }
-    bool pull(nacelle_sim_slot_message *message) { return take(messages_, message); }
-    bool pull(nacelle_sim_slot_fault *fault) { return take(faults_, fault); }
+    bool pull(uint32_t function, nacelle_sim_slot_message *message) { return take(of_[function].messages, message); }
+    bool pull(uint32_t function, nacelle_sim_slot_fault *fault) { return take(of_[function].faults, fault); }
 
     bool answer(uint64_t token, const void *data, int64_t now) {
         const auto found = asked_.find(token);
         if (found == asked_.end()) return false;
         const Asked asked = std::move(found->second);
         asked_.erase(found);
-        unanswered_writes_.erase(token);
+        of_[asked.function].unanswered_writes.erase(token);
         --asked.range->under_way;
         if (asked.request && asked.request->kind == kMemRead) {
             if (data) complete(*asked.request, static_cast<const uint8_t *>(data), now);
@@ -112,8 +116,22 @@ class RootComplex {
 
   private:
     struct Asked {
+        uint32_t function;
         HostRange *range;
         std::shared_ptr<Tlp> request;  // null: a write that has its room back already
+    };
+
+    // What waits of a function, and how long payloads to it are.
+    struct Function {
+        bool interrupt_waits() const {
+            return !interrupts.empty() && (unanswered_writes.empty() || *unanswered_writes.begin() >= interrupts.front().first);
+        }
+
+        uint32_t mps = 128;
+        std::deque<std::pair<uint64_t, nacelle_sim_slot_interrupt>> interrupts;  // with the token of the first message behind it
+        std::deque<nacelle_sim_slot_message> messages;
+        std::deque<nacelle_sim_slot_fault> faults;
+        std::set<uint64_t> unanswered_writes;
     };
 
     template <class Item>
@@ -131,12 +149,13 @@ class RootComplex {
     }
     void fault(const Tlp &tlp, bool is_write) {
         ++stats.faults;
-        if (faults_.size() == kFaults) faults_.pop_front();
-        faults_.push_back({tlp.first_byte(), tlp.enabled_bytes(), is_write});
+        auto &faults = of_[tlp.func].faults;
+        if (faults.size() == kFaults) faults.pop_front();
+        faults.push_back({tlp.first_byte(), tlp.enabled_bytes(), is_write});
     }
 
     bool by_message(const Tlp &tlp) {
-        const HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
+        const HostRange *range = memory[tlp.func].find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
         return range && !range->memory;
     }
 
@@ -147,12 +166,12 @@ class RootComplex {
         if (is_interrupt(tlp)) {
             uint32_t data;
             std::memcpy(&data, tlp.data.data(), 4);
-            interrupts_.emplace_back(next_token_, nacelle_sim_slot_interrupt{tlp.address, data, 0});
+            of_[tlp.func].interrupts.emplace_back(next_token_, nacelle_sim_slot_interrupt{tlp.address, data, 0});
             ++stats.interrupts;
             return false;
         }
         if (tlp.poisoned) return false;
-        HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
+        HostRange *range = memory[tlp.func].find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_WRITE);
         if (!range) {
             fault(tlp, true);
             return false;
@@ -166,7 +185,7 @@ class RootComplex {
                 std::memcpy(range->memory + (address - range->base), &tlp.data[from], to - from);
                 continue;
             }
-            unanswered_writes_.insert(ask(range, address, to - from, waits ? kept : nullptr, &tlp.data[from]));
+            of_[tlp.func].unanswered_writes.insert(ask(tlp.func, range, address, to - from, waits ? kept : nullptr, &tlp.data[from]));
             asked = true;
         }
         return asked;
@@ -181,18 +200,18 @@ class RootComplex {
             ++stats.aborted;
             return fail(tlp, kAbort, time);
         }
-        HostRange *range = memory.find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_READ);
+        HostRange *range = memory[tlp.func].find(tlp.first_byte(), tlp.enabled_bytes(), NACELLE_SIM_HOST_READ);
         if (!range) {
             fault(tlp, false);
             return fail(tlp, slot_.fault_aborts ? kAbort : kUnsupported, time);
         }
         if (range->memory) complete(tlp, range->memory + (tlp.first_byte() - range->base), time);
-        else ask(range, tlp.first_byte(), tlp.enabled_bytes(), std::make_shared<Tlp>(tlp), nullptr);
+        else ask(tlp.func, range, tlp.first_byte(), tlp.enabled_bytes(), std::make_shared<Tlp>(tlp), nullptr);
     }
 
-    uint64_t ask(HostRange *range, uint64_t address, uint32_t length, std::shared_ptr<Tlp> request, const uint8_t *data) {
+    uint64_t ask(uint32_t function, HostRange *range, uint64_t address, uint32_t length, std::shared_ptr<Tlp> request, const uint8_t *data) {
         const uint64_t token = next_token_++;
-        nacelle_sim_slot_message &message = messages_.emplace_back();
+        nacelle_sim_slot_message &message = of_[function].messages.emplace_back();
         message.token = token;
         message.address = address;
         message.length = length;
@@ -200,19 +219,19 @@ class RootComplex {
         if (data) std::memcpy(message.data, data, length);
         ++range->under_way;
         ++stats.messages;
-        asked_.emplace(token, Asked{range, std::move(request)});
+        asked_.emplace(token, Asked{function, range, std::move(request)});
         return token;
     }
 
     // Where the completion that begins at `at` ends: `left` bytes are to come.
-    uint64_t cut(uint64_t at, uint32_t left) {
+    uint64_t cut(uint64_t at, uint32_t left, uint32_t mps) {
         const uint64_t boundary = slot_.rcb;
-        uint64_t most = ((at & ~3ull) + mps_) / boundary * boundary;
+        uint64_t most = ((at & ~3ull) + mps) / boundary * boundary;
         const uint64_t least = (at / boundary + 1) * boundary;
         if (slot_.split == 1) most = least;
         else if (slot_.split == 2) most = least + random_() % ((most - least) / boundary + 1) * boundary;
         const uint64_t end = at + left;
-        return end - (at & ~3ull) <= mps_ ? std::min(end, slot_.split ? most : end) : most;
+        return end - (at & ~3ull) <= mps ? std::min(end, slot_.split ? most : end) : most;
     }
 
     void complete(const Tlp &request, const uint8_t *data, int64_t time) {
@@ -220,7 +239,7 @@ class RootComplex {
         stats.poisoned += bad;
         uint64_t at = request.first_byte();
         for (uint32_t left = request.enabled_bytes(); left;) {
-            const uint64_t end = cut(at, left);
+            const uint64_t end = cut(at, left, of_[request.func].mps);
             Tlp part = answer_to(request, at, left);
             part.kind = kCompletionData;
             part.dwords = uint32_t(((end + 3) >> 2) - (at >> 2));
@@ -245,6 +264,7 @@ class RootComplex {
     static Tlp answer_to(const Tlp &request, uint64_t at, uint32_t left) {
         Tlp part;
         part.requester = request.requester;
+        part.func = request.func;
         part.completer = kId;
         part.tag = request.tag;
         part.tc = request.tc;
@@ -259,7 +279,7 @@ class RootComplex {
         if (!slot_.reorder) time = last_completion_ = std::max(last_completion_, time);
         auto kept = std::make_shared<Tlp>(std::move(part));
         agenda_.at(time, [this, kept, last](int64_t at) {
-            if (last) ended_(kept->tag);
+            if (last) ended_(*kept);
             send_(std::move(*kept), at);
         });
     }
@@ -272,14 +292,10 @@ class RootComplex {
     Taken taken_;
     IoTlb tlb_;
     std::mt19937_64 random_;
-    uint32_t mps_ = 128;
     int64_t posted_until_ = 0, last_completion_ = 0;
     uint64_t next_token_ = 1;
-    std::deque<std::pair<uint64_t, nacelle_sim_slot_interrupt>> interrupts_;  // with the token of the first message behind it
-    std::deque<nacelle_sim_slot_message> messages_;
-    std::deque<nacelle_sim_slot_fault> faults_;
+    std::array<Function, kFunctions> of_;
     std::unordered_map<uint64_t, Asked> asked_;
-    std::set<uint64_t> unanswered_writes_;
 };
 
 }  // namespace nacelle

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A slot with a device in it: the link both ways with its credits, the root complex above it, other devices beside it, and a watch on
-// what the device sends. docs/reference/slot-model.md says what each parameter is. Time is that of the device: cycles outside,
+// A slot with a device in it, of one function or two: the link both ways with its credits, the root complex above it, other devices beside it,
+// and a watch on what the device sends. docs/reference/slot-model.md says what each parameter is. Time is that of the device: cycles outside,
 // picoseconds inside.
 #pragma once
 
@@ -48,9 +48,13 @@ class Slot {
     static constexpr uint32_t kBars = 6;
     static constexpr uint32_t kBacklog = 1024;  // bytes that wait for the link at most
 
-    // `sizes` of the BARs; 0: there is none.
-    Slot(int64_t cycle_ps, const std::array<uint64_t, kBars> &sizes) : cycle_ps_(cycle_ps) {
-        for (uint32_t bar = 0; bar < kBars; ++bar) bars_[bar] = {kFirstBar * (bar + 1), sizes[bar]};
+    // Sizes of the BARs of each function; 0: there is none.
+    using BarSizes = std::array<uint64_t, kBars>;
+    Slot(int64_t cycle_ps, const BarSizes &sizes, const BarSizes &second = {}) : cycle_ps_(cycle_ps) {
+        for (uint32_t bar = 0; bar < kBars; ++bar) {
+            of_[0].bars[bar] = {kFirstBar * (bar + 1), sizes[bar]};
+            of_[1].bars[bar] = {kFirstBar * (kBars + bar + 1), second[bar]};
+        }
         std::string none;
         set({}, &none);
     }
@@ -72,7 +76,7 @@ class Slot {
         monitor_ = std::make_unique<TlpMonitor>();
         root_ = std::make_unique<RootComplex>(
             is, times, *agenda_, [this](Tlp tlp, int64_t time) { send(std::move(tlp), time, nullptr); },
-            [this](uint16_t tag) { monitor_->answered(tag); }, [this](const Tlp &tlp, int64_t time) { give_back(tlp, time); });
+            [this](const Tlp &read) { monitor_->answered(read); }, [this](const Tlp &tlp, int64_t time) { give_back(tlp, time); });
         host_ = std::make_unique<HostRequests>(is, times, cycle_ps_, *agenda_, [this](Tlp tlp, int64_t time, Taken taken) {
             send(std::move(tlp), time, std::move(taken));
         });
@@ -80,39 +84,57 @@ class Slot {
         random_.seed(is.random_seed);
         stall_begin_ = stall_end_ = 0;
         stats_ = {};
-        return set_space({0x100, is.mps, is.mrrs, is.rcb, is.tags > 32, 0, 0, 0, 0}, 0);
+        for (uint32_t function = 0; function < kFunctions; ++function) {
+            of_[function].resetting = false;
+            of_[function].space.id = 0;
+        }
+        bool good = true;
+        for (uint32_t function = 0; function < kFunctions; ++function)
+            good &= set_space(function, {0x100 + function, is.mps, is.mrrs, is.rcb, is.tags > 32, 0, 0, 0, 0}, 0);
+        return good;
     }
 
-    bool set_space(const nacelle_sim_slot_space &wanted, uint64_t cycle) {
+    bool set_space(uint32_t function, const nacelle_sim_slot_space &wanted, uint64_t cycle) {
         const auto size = [](uint32_t bytes, uint32_t most) { return power_of_two(bytes) && bytes >= 128 && bytes <= most; };
         if (!size(wanted.mps, is.mps) || !size(wanted.mrrs, 4096) || wanted.rcb != is.rcb || !wanted.id || wanted.id > 0xffff) return false;
-        space = wanted;
-        root_->set_mps(space.mps);
-        host_->set_mps(space.mps);
-        monitor_->set_space(space, is.tags, cycle);
+        for (uint32_t other = 0; other < kFunctions; ++other)
+            if (other != function && of_[other].space.id == wanted.id) return false;
+        of_[function].space = wanted;
+        root_->set_mps(function, wanted.mps);
+        host_->set_mps(function, wanted.mps);
+        watch(function, cycle);
         return true;
     }
-    bool set_bar(uint32_t bar, uint64_t address) {
-        if (bar >= kBars || !bars_[bar].size || address % bars_[bar].size) return false;
-        bars_[bar].address = address;
+    bool set_bar(uint32_t function, uint32_t bar, uint64_t address) {
+        if (bar >= kBars) return false;
+        Bar &is = of_[function].bars[bar];
+        if (!is.size || address % is.size) return false;
+        is.address = address;
         return true;
     }
-    uint64_t bar_bytes(uint32_t bar) const { return bars_[bar].size; }
+    const nacelle_sim_slot_space &space(uint32_t function) const { return of_[function].space; }
     void join(Slot *other, uint32_t latency_ns) { peers_.push_back({other, int64_t(latency_ns) * 1000}); }
 
-    // A function-level reset: `done` is what the device says.
-    void reset() { resetting = true; }
-    bool reset_done() { return !resetting; }
+    // A function-level reset, until the device says that it is done.
+    void reset(uint32_t function) {
+        of_[function].resetting = true;
+        watch(function, uint64_t(now_ / cycle_ps_));
+    }
+    bool resetting(uint32_t function) const { return of_[function].resetting; }
 
     // ---- the program ----
     RootComplex &root() { return *root_; }
     HostRequests &host() { return *host_; }
-    uint64_t read(uint32_t bar, uint64_t offset, uint32_t length) { return host_->read(bar, bars_[bar].address + offset, length, now_); }
-    uint64_t write(uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
-        return host_->write(bar, bars_[bar].address + offset, static_cast<const uint8_t *>(data), length, now_);
+    uint64_t read(uint32_t function, uint32_t bar, uint64_t offset, uint32_t length) {
+        return host_->read(function, bar, of_[function].bars[bar].address + offset, length, now_);
     }
-    bool in_bar(uint32_t bar, uint64_t offset, uint64_t length) const {
-        return bar < kBars && offset < bars_[bar].size && length <= bars_[bar].size - offset;
+    uint64_t write(uint32_t function, uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
+        return host_->write(function, bar, of_[function].bars[bar].address + offset, static_cast<const uint8_t *>(data), length, now_);
+    }
+    bool in_bar(uint32_t function, uint32_t bar, uint64_t offset, uint64_t length) const {
+        if (bar >= kBars) return false;
+        const uint64_t size = of_[function].bars[bar].size;
+        return offset < size && length <= size - offset;
     }
     bool answer(uint64_t token, const void *data) { return root_->answer(token, data, now_); }
     bool something_waits() const { return root_->something_waits() || host_->answer_waits(); }
@@ -139,6 +161,7 @@ class Slot {
         bool had_credit = true;
         if (tlp.is_posted()) had_credit = posted_->use(tlp);
         else if (tlp.is_request()) had_credit = non_posted_->use(tlp);
+        if (tlp.is_request()) tlp.func = asks(tlp);
         const bool good = monitor_->sent(tlp, had_credit, cycle);
         ++stats_.up_tlps;
         stats_.up_bytes += tlp.data.size();
@@ -159,17 +182,22 @@ class Slot {
         if (taken) taken(int64_t(cycle) * cycle_ps_);
     }
 
-    // `done`: it says that it is quiet, for a reset.
-    void tick(uint64_t cycle, bool done) {
+    // `done`: which functions say that they are quiet, for a reset, a bit each.
+    void tick(uint64_t cycle, uint32_t done) {
         now_ = int64_t(cycle) * cycle_ps_;
-        if (resetting && done) resetting = false;
+        for (uint32_t function = 0; function < kFunctions; ++function) {
+            if (!of_[function].resetting || !(done >> function & 1)) continue;
+            of_[function].resetting = false;
+            watch(function, cycle);
+        }
         agenda_->run(now_);
         host_->tick(now_);
-        stats_.posted_dry_cycles += posted_->none(space.mps);
-        stats_.non_posted_dry_cycles += non_posted_->none(0);
-        if (posted_->none(space.mps) || non_posted_->none(0)) monitor_->without_credit(cycle);
+        const bool posted_dry = posted_->none(std::max(of_[0].space.mps, of_[1].space.mps)), non_posted_dry = non_posted_->none(0);
+        stats_.posted_dry_cycles += posted_dry;
+        stats_.non_posted_dry_cycles += non_posted_dry;
+        if (posted_dry || non_posted_dry) monitor_->without_credit(cycle);
     }
-    bool idle() const { return agenda_->empty() && to_device_.empty() && host_->idle() && root_->idle() && !resetting; }
+    bool idle() const { return agenda_->empty() && to_device_.empty() && host_->idle() && root_->idle() && !of_[0].resetting && !of_[1].resetting; }
 
     std::string text() const {
         char line[600];
@@ -177,7 +205,7 @@ class Slot {
                       "PCIe Gen%u x%u, %.1f Gb/s for TLPs, MPS %u, MRRS %u, RCB %u, %u tags, %u and %u bytes a request and a completion; "
                       "link %u ns, write %u ns, read %u ns, register write %u ns, register read %u ns; "
                       "credits %u/%u posted, %u non-posted%s%s%s",
-                      is.generation, is.lanes, tlp_gbps(is.generation, is.lanes, is.mps), space.mps, space.mrrs, is.rcb, is.tags,
+                      is.generation, is.lanes, tlp_gbps(is.generation, is.lanes, is.mps), of_[0].space.mps, of_[0].space.mrrs, is.rcb, is.tags,
                       is.request_bytes, is.completion_bytes, is.link_ns, is.write_ns, is.read_ns, is.register_write_ns,
                       is.register_read_ns, is.posted_headers, is.posted_data, is.non_posted_headers,
                       is.split ? "; completions split" : "", is.jitter_ns || is.tail_ppm ? "; jitter" : "",
@@ -186,8 +214,6 @@ class Slot {
     }
 
     nacelle_sim_slot is{};
-    nacelle_sim_slot_space space{};
-    bool resetting = false;
 
   private:
     static constexpr uint64_t kFirstBar = uint64_t(1) << 44;  // room for each, until the program says where it is
@@ -195,6 +221,11 @@ class Slot {
     using Taken = std::function<void(int64_t time)>;
     struct Bar {
         uint64_t address, size;
+    };
+    struct Function {
+        nacelle_sim_slot_space space{};
+        bool resetting = false;
+        Bar bars[kBars];
     };
     struct Peer {
         Slot *slot;
@@ -204,6 +235,19 @@ class Slot {
         Tlp tlp;
         Taken taken;
     };
+
+    // Tells the watch what a function may do now: nothing in a reset.
+    void watch(uint32_t function, uint64_t cycle) {
+        nacelle_sim_slot_space told = of_[function].space;
+        if (of_[function].resetting) told.bus_master = 0;
+        monitor_->set_space(function, told, is.tags, cycle);
+    }
+    // The function that a request of the device is of; kFunctions: none.
+    uint8_t asks(const Tlp &tlp) const {
+        uint8_t function = 0;
+        while (function < kFunctions && of_[function].space.id != tlp.requester) ++function;
+        return function;
+    }
 
     // What is left of the latencies without the link. Those of a write and of a read have the time of their bytes in them.
     static HostTimes host_times(const nacelle_sim_slot &is, const PcieLink &link) {
@@ -257,7 +301,7 @@ class Slot {
         if (tlp.is_completion()) {
             if (tlp.requester == RootComplex::kId) return host_->completion(tlp, time);
             for (const Peer &peer : peers_)
-                if (peer.slot->space.id == tlp.requester) return peer.slot->from_peer(std::move(tlp), time + peer.latency, nullptr);
+                if (peer.slot->asks(tlp) < kFunctions) return peer.slot->from_peer(std::move(tlp), time + peer.latency, nullptr);
             return;
         }
         if (tlp.kind != kMemRead && tlp.kind != kMemWrite) return give_back(tlp, time);
@@ -271,19 +315,23 @@ class Slot {
         root_->request(std::move(tlp), time);
     }
 
-    // In an address of one of the BARs: tells the device which.
+    // In an address of one of the BARs: tells the device which, and of which function.
     bool is_at(Tlp &tlp) const {
-        for (uint32_t bar = 0; bar < kBars; ++bar) {
-            if (tlp.address - bars_[bar].address >= bars_[bar].size) continue;
-            tlp.bar = uint8_t(bar);
-            return true;
+        for (uint32_t function = 0; function < kFunctions; ++function) {
+            for (uint32_t bar = 0; bar < kBars; ++bar) {
+                const Bar &is = of_[function].bars[bar];
+                if (tlp.address - is.address >= is.size) continue;
+                tlp.func = uint8_t(function);
+                tlp.bar = uint8_t(bar);
+                return true;
+            }
         }
         return false;
     }
     void from_peer(Tlp tlp, int64_t time, Taken taken) {
         if (tlp.is_completion()) {
             const bool last = tlp.status != kSuccess || tlp.dwords * 4 - (tlp.lower_address & 3) >= tlp.byte_count;
-            if (last) monitor_->answered(tlp.tag);
+            if (last) monitor_->answered(tlp);
         }
         auto kept = std::make_shared<Tlp>(std::move(tlp));
         agenda_->at(std::max(time, now_), [this, kept, taken](int64_t at) { send(std::move(*kept), at, taken); });
@@ -307,7 +355,7 @@ class Slot {
 
     const int64_t cycle_ps_;
     int64_t now_ = 0, stall_begin_ = 0, stall_end_ = 0;
-    Bar bars_[kBars];
+    std::array<Function, kFunctions> of_;
     std::vector<Peer> peers_;
     std::unique_ptr<Agenda> agenda_;
     std::unique_ptr<PcieLink> up_, down_;

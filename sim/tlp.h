@@ -12,11 +12,12 @@ namespace nacelle {
 constexpr uint8_t kMemRead = 0, kMemWrite = 1, kCompletion = 2, kCompletionData = 3, kOther = 4, kOtherData = 5, kMessage = 6, kMessageData = 7;
 constexpr uint8_t kSuccess = 0, kUnsupported = 1, kRetry = 2, kAbort = 4;
 constexpr uint8_t kRelaxed = 2;  // relaxed ordering in `attr`
+constexpr uint32_t kFunctions = 2;  // of a device, at most
 constexpr uint64_t kPage = 4096;  // what no request crosses
 
 struct Tlp {
     uint8_t kind = kMemRead;
-    uint8_t bar = 0, func = 0;
+    uint8_t bar = 0, func = 0;  // which function is asked; in the slot of a request of the device: which one asks
     uint64_t address = 0;
     uint8_t first_be = 0, last_be = 0;
     uint16_t completer = 0, requester = 0, tag = 0;
@@ -32,6 +33,7 @@ struct Tlp {
     bool is_completion() const { return kind == kCompletion || kind == kCompletionData; }
     bool is_posted() const { return kind == kMemWrite || kind == kMessage || kind == kMessageData; }
     bool is_request() const { return !is_completion(); }
+    uint32_t transaction() const { return uint32_t(requester) << 16 | tag; }  // what its completions are known by
     uint32_t data_credits() const { return has_data() ? (dwords + 3) / 4 : 0; }
 
     // The bytes that a memory request means: from the first enabled one to the last (table 2-38 of the Base Specification).

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a device in a slot keeps the rules of PCI Express (Base Specification 4.0, chapter 2). It looks at what the device sends, and
+// Whether the functions of a device in a slot keep the rules of PCI Express (Base Specification 4.0, chapter 2). It looks at what the device sends, and
 // remembers the first thing that is wrong.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <set>
@@ -27,42 +28,37 @@ class TlpMonitor {
     static constexpr uint64_t kGrace = 64;
     static constexpr uint32_t kBegun = 16;
 
-    void set_space(const nacelle_sim_slot_space &space, uint32_t tags, uint64_t cycle) {
+    void set_space(uint32_t function, const nacelle_sim_slot_space &space, uint32_t tags, uint64_t cycle) {
+        Function &of = of_[function];
         const auto keep = [&](uint32_t nacelle_sim_slot_space::*field) {
-            before_.*field = cycle - changed_ < kGrace ? std::max(before_.*field, space_.*field) : space_.*field;
+            of.before.*field = cycle - of.changed < kGrace ? std::max(of.before.*field, of.space.*field) : of.space.*field;
         };
         keep(&nacelle_sim_slot_space::mps), keep(&nacelle_sim_slot_space::mrrs);
         keep(&nacelle_sim_slot_space::extended_tags), keep(&nacelle_sim_slot_space::bus_master);
-        space_ = space;
+        of.space = space;
+        of.changed = cycle;
+        of.begun = kBegun;
         tags_ = tags;
-        changed_ = cycle;
-        begun_ = kBegun;
     }
     void without_credit(uint64_t cycle) {
-        if (cycle > changed_ && cycle - changed_ < kGrace) ++changed_;
+        for (Function &of : of_)
+            if (cycle > of.changed && cycle - of.changed < kGrace) ++of.changed;
     }
-    // From when a function-level reset is done until it is taken back the device is silent.
-    void set_silent(bool silent) { silent_ = silent; }
 
     // A request is offered to the device: a completion with this requester and tag will come, for so many bytes from there on.
-    void asked(const Tlp &request) { expected_[key(request)] = {request.first_byte(), request.enabled_bytes()}; }
-    void given_up(const Tlp &request) { expected_.erase(key(request)); }
+    void asked(const Tlp &request) { expected_[request.transaction()] = {request.func, request.first_byte(), request.enabled_bytes()}; }
     // A read of the device has its last completion, or will never have one.
-    void answered(uint16_t tag) { tags_used_.erase(tag); }
+    void answered(const Tlp &read) { tags_used_.erase(read.transaction()); }
 
-    // A TLP of the device. False: it must not go on.
+    // A TLP of the device, of this function if it is a request. False: it must not go on.
     bool sent(const Tlp &tlp, bool had_credit, uint64_t cycle) {
         const uint64_t before = violations;
         if (!had_credit) wrong(tlp, "has no credit");
         if (tlp.has_data() && tlp.data.size() != tlp.dwords * 4) wrong(tlp, "has more or less data than its header says");
         if (tlp.tc != 0) wrong(tlp, "has a traffic class that is not configured");
-        if (tlp.has_data() && tlp.dwords * 4 > limit(&nacelle_sim_slot_space::mps, cycle)) wrong(tlp, "exceeds the largest payload");
-        if (tlp.is_completion()) completion(tlp);
+        if (tlp.is_completion()) completion(tlp, cycle);
+        else if (tlp.func >= kFunctions) wrong(tlp, "has a requester that is no function of the device");
         else request(tlp, cycle);
-        if (tlp.is_request() && begun_ > 0 && cycle - changed_ < kGrace) {
-            --begun_;
-            changed_ = cycle;
-        }
         return violations == before;
     }
 
@@ -70,25 +66,40 @@ class TlpMonitor {
     std::string first;
 
   private:
+    struct Function {
+        nacelle_sim_slot_space space{}, before{};
+        uint64_t changed = 0;
+        uint32_t begun = 0;
+    };
     struct Expected {
+        uint8_t function;
         uint64_t address;
         uint32_t bytes;
     };
-    static uint32_t key(const Tlp &tlp) { return uint32_t(tlp.requester) << 16 | tlp.tag; }
 
     // The largest of what is permitted now and what was a moment ago.
-    uint32_t limit(uint32_t nacelle_sim_slot_space::*field, uint64_t cycle) const {
-        return cycle - changed_ < kGrace ? std::max(space_.*field, before_.*field) : space_.*field;
+    static uint32_t limit(const Function &of, uint32_t nacelle_sim_slot_space::*field, uint64_t cycle) {
+        return cycle - of.changed < kGrace ? std::max(of.space.*field, of.before.*field) : of.space.*field;
+    }
+    void payload(const Tlp &tlp, const Function &of, uint64_t cycle) {
+        if (tlp.has_data() && tlp.dwords * 4 > limit(of, &nacelle_sim_slot_space::mps, cycle)) wrong(tlp, "exceeds the largest payload");
     }
 
     void request(const Tlp &tlp, uint64_t cycle) {
+        Function &of = of_[tlp.func];
+        check_request(tlp, of, cycle);
+        if (of.begun > 0 && cycle - of.changed < kGrace) {
+            --of.begun;
+            of.changed = cycle;
+        }
+    }
+    void check_request(const Tlp &tlp, const Function &of, uint64_t cycle) {
+        payload(tlp, of, cycle);
         if (tlp.kind != kMemRead && tlp.kind != kMemWrite) {
             if (!tlp.is_posted()) wrong(tlp, "is of a kind that a device has no reason to send");
             return;
         }
-        if (silent_) wrong(tlp, "comes after the function was reset");
-        if (!limit(&nacelle_sim_slot_space::bus_master, cycle)) wrong(tlp, "comes while bus mastering is off");
-        if (tlp.requester != space_.id) wrong(tlp, "has another requester than the function");
+        if (!limit(of, &nacelle_sim_slot_space::bus_master, cycle)) wrong(tlp, "comes while bus mastering is off, or in a reset");
         if (tlp.dwords < 1 || tlp.dwords > 1024 || tlp.address & 3) wrong(tlp, "has no such length or address");
         if (tlp.address % kPage + tlp.dwords * 4 > kPage) wrong(tlp, "crosses 4 KiB");
         if (tlp.dwords == 1 ? tlp.last_be != 0 : tlp.first_be == 0 || tlp.last_be == 0) wrong(tlp, "has byte enables that are not permitted");
@@ -98,17 +109,18 @@ class TlpMonitor {
             if (tlp.attr & kRelaxed) wrong(tlp, "is an interrupt that may pass its data");
         }
         if (tlp.kind == kMemWrite) return;
-        if (tlp.dwords * 4 > limit(&nacelle_sim_slot_space::mrrs, cycle)) wrong(tlp, "exceeds the largest read request");
-        if (tlp.tag >= (limit(&nacelle_sim_slot_space::extended_tags, cycle) ? tags_ : 32u)) wrong(tlp, "has a tag that is not permitted");
-        if (!tags_used_.insert(tlp.tag).second) wrong(tlp, "has the tag of a read that is under way");
+        if (tlp.dwords * 4 > limit(of, &nacelle_sim_slot_space::mrrs, cycle)) wrong(tlp, "exceeds the largest read request");
+        if (tlp.tag >= (limit(of, &nacelle_sim_slot_space::extended_tags, cycle) ? tags_ : 32u)) wrong(tlp, "has a tag that is not permitted");
+        if (!tags_used_.insert(tlp.transaction()).second) wrong(tlp, "has the tag of a read that is under way");
     }
 
     // Completions of one request come in the order of its addresses.
-    void completion(const Tlp &tlp) {
-        const auto found = expected_.find(key(tlp));
+    void completion(const Tlp &tlp, uint64_t cycle) {
+        const auto found = expected_.find(tlp.transaction());
         if (found == expected_.end()) return wrong(tlp, "answers no request");
         Expected &left = found->second;
-        if (tlp.completer != space_.id) wrong(tlp, "has another completer than the function");
+        payload(tlp, of_[left.function], cycle);
+        if (tlp.completer != of_[left.function].space.id) wrong(tlp, "has another completer than the function");
         if (tlp.status != kSuccess) {
             if (tlp.has_data()) wrong(tlp, "has data though it has failed");
             expected_.erase(found);
@@ -140,12 +152,9 @@ class TlpMonitor {
         first = text;
     }
 
-    nacelle_sim_slot_space space_{}, before_{};
+    std::array<Function, kFunctions> of_;
     uint32_t tags_ = 32;
-    uint64_t changed_ = 0;
-    uint32_t begun_ = 0;
-    bool silent_ = false;
-    std::set<uint16_t> tags_used_;
+    std::set<uint32_t> tags_used_;
     std::unordered_map<uint32_t, Expected> expected_;
 };
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -33,14 +33,16 @@ class Wire:
         self.environment = {**os.environ, "NACELLE_WIRE": str(folder / "wire"), "NO_COLOR": "1"}
         self.children: list[subprocess.Popen[str]] = []
 
-    def start(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, before: Sequence[str] = (), stderr: int | IO[str] = subprocess.STDOUT
+    ) -> subprocess.Popen[str]:
         """Starts a `nacelle` command in the background, behind another command if need be."""
         child = subprocess.Popen(
             [*before, str(NACELLE), *arguments],
             env=self.environment,
             cwd=self.folder,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             text=True,
         )
         self.children.append(child)

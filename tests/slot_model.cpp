@@ -30,7 +30,7 @@ void same(long long got, long long wanted, const char *what) { expect(got == wan
 
 // A device that answers what it is asked from its one BAR, at once or later, and sends what the test says.
 struct Device {
-    explicit Device(const nacelle_sim_slot &wanted = {}, uint32_t id = 0x100) : slot(kCyclePs, {1 << 16}), memory(kSize), bar(1 << 16) {
+    explicit Device(const nacelle_sim_slot &wanted = {}, uint32_t id = 0x100) : slot(kCyclePs, {1 << 16}, {1 << 13}), memory(kSize), bar(1 << 16) {
         nacelle_sim_slot settings = wanted;
         settings.random_seed = seed;
         std::string error;
@@ -38,13 +38,13 @@ struct Device {
             std::printf("%s\n", error.c_str());
             std::exit(2);
         }
-        space = slot.space;
+        space = slot.space(0);
         space.id = id;
         space.bus_master = space.memory_space = 1;
-        slot.set_space(space, 0);
-        slot.set_bar(0, 0x8000'0000ull << 8 | uint64_t(id) << 20);
+        slot.set_space(0, space, 0);
+        slot.set_bar(0, 0, 0x8000'0000ull << 8 | uint64_t(id) << 20);
         for (uint8_t &byte : memory) byte = uint8_t(random());
-        slot.root().memory.map(kBase, kSize, memory.data(), NACELLE_SIM_HOST_READ | NACELLE_SIM_HOST_WRITE);
+        slot.root().memory[0].map(kBase, kSize, memory.data(), NACELLE_SIM_HOST_READ | NACELLE_SIM_HOST_WRITE);
         cycle = kStart;
         slot.tick(cycle, false);
     }
@@ -80,7 +80,7 @@ struct Device {
     Tlp answer_to(const Tlp &tlp) {
         Tlp answer;
         answer.kind = kCompletionData;
-        answer.completer = uint16_t(space.id);
+        answer.completer = uint16_t(slot.space(tlp.func).id);
         answer.requester = tlp.requester;
         answer.tag = tlp.tag;
         answer.byte_count = tlp.enabled_bytes();
@@ -119,7 +119,7 @@ struct Device {
     nacelle_sim_slot_answer host_answer(uint64_t cycles = 100'000) {
         nacelle_sim_slot_answer answer{};
         answer.status = 999;
-        for (; cycles && !slot.host().pull(&answer); --cycles) step();
+        for (; cycles && !slot.host().pull(0, &answer); --cycles) step();
         return answer;
     }
     void clean(const char *what) {
@@ -228,13 +228,13 @@ void latencies() {
 
     device.steps(100);
     const uint64_t posted = device.cycle;
-    device.slot.write(0, 8, data.data(), 4);
+    device.slot.write(0, 0, 8, data.data(), 4);
     const nacelle_sim_slot_answer written = device.host_answer();
     same((long long)(device.written_at - posted), 110, "cycles of a register write");
     same((long long)(written.finished - written.issued), 110, "and as the host sees it");
 
     device.steps(100);
-    device.slot.read(0, 8, 4);
+    device.slot.read(0, 0, 8, 4);
     const nacelle_sim_slot_answer answer = device.host_answer();
     same((long long)(answer.finished - answer.issued), 225, "cycles of a register read");
     same(std::memcmp(answer.data, data.data(), 4), 0, "its value");
@@ -328,35 +328,35 @@ void order() {
 
     // An interrupt behind the data, and behind data that goes by message.
     const uint64_t far = kBase + kSize;
-    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE | NACELLE_SIM_HOST_READ);
+    device.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE | NACELLE_SIM_HOST_READ);
     const std::vector<uint8_t> more = some(device.random, 200), vector{5, 0, 0, 0};
     device.send(device.write(far + 3, more));
     device.send(device.write(kInterrupts, vector));
     device.steps(200);
     nacelle_sim_slot_interrupt interrupt{};
     nacelle_sim_slot_message message{};
-    same(device.slot.root().pull(&interrupt), false, "an interrupt before the message was answered");
+    same(device.slot.root().pull(0, &interrupt), false, "an interrupt before the message was answered");
     same(device.slot.something_waits(), true, "a message waits");
-    same(device.slot.root().pull(&message), true, "the message");
+    same(device.slot.root().pull(0, &message), true, "the message");
     expect(message.write && message.address == far + 3 && message.length == 200, "message", message.length, 200);
     same(std::memcmp(message.data, more.data(), 200), 0, "its data");
-    same(device.slot.root().pull(&interrupt), false, "an interrupt before the answer");
-    same(device.slot.root().unmap(far, kPage), 1, "a message is under way");
+    same(device.slot.root().pull(0, &interrupt), false, "an interrupt before the answer");
+    same(device.slot.root().unmap(0, far, kPage), 1, "a message is under way");
     same(device.slot.answer(message.token, nullptr), true, "answer");
     same(device.slot.answer(message.token, nullptr), false, "answered twice");
-    same(device.slot.root().pull(&interrupt), true, "the interrupt");
+    same(device.slot.root().pull(0, &interrupt), true, "the interrupt");
     same(interrupt.data, 5, "vector");
     same((long long)interrupt.address, (long long)kInterrupts, "address");
-    same(device.slot.root().unmap(far, kPage), 0, "and none is");
+    same(device.slot.root().unmap(0, far, kPage), 0, "and none is");
 
     // A read by message.
-    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_READ);
+    device.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_READ);
     for (const bool can : {true, false}) {
         device.came.clear();
         device.send(device.read(far + 1, 300, 2));
         device.steps(300);
         same((long long)device.came.size(), 0, "no completion before the answer");
-        same(device.slot.root().pull(&message), true, "the message");
+        same(device.slot.root().pull(0, &message), true, "the message");
         expect(!message.write && message.address == far + 1 && message.length == 300, "message", message.length, 300);
         const std::vector<uint8_t> answer = some(device.random, 300);
         device.slot.answer(message.token, can ? answer.data() : nullptr);
@@ -377,7 +377,7 @@ void order() {
 void credits_of_messages() {
     Device device;
     const uint64_t far = kBase + kSize;
-    device.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    device.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
     const auto granted = [&] {
         device.steps(300);
         return (long long)(device.slot.posted().headers + (device.slot.posted().data << 16));
@@ -392,7 +392,7 @@ void credits_of_messages() {
     device.send(device.write(far + kPage, some(device.random, 64)));
     same(granted(), before + 2 * one, "credits of writes by message, and of one to nowhere");
     std::vector<nacelle_sim_slot_message> messages(4);
-    for (auto &message : messages) same(device.slot.root().pull(&message), true, "a message");
+    for (auto &message : messages) same(device.slot.root().pull(0, &message), true, "a message");
     same((long long)messages[2].address, (long long)far + 4, "the third run begins behind the second hole");
     for (const int number : {3, 0, 2}) device.slot.answer(messages[number].token, nullptr);
     same(granted(), before + 3 * one, "credits of the write that is done");
@@ -404,17 +404,17 @@ void credits_of_messages() {
     nacelle_sim_slot few{};
     few.posted_headers = 1;
     Device late(few);
-    late.slot.root().memory.map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    late.slot.root().memory[0].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
     late.send(late.write(far, some(late.random, 64)));
     late.steps(300);
     for (const uint32_t memory_space : {1u, 0u, 1u}) {
         late.space.bus_master = 0;
         late.space.memory_space = memory_space;
-        late.slot.set_space(late.space, late.cycle);
+        late.slot.set_space(0, late.space, late.cycle);
         late.steps(10);
     }
     late.steps(300);
-    same(late.slot.root().pull(&messages[0]), true, "the message");
+    same(late.slot.root().pull(0, &messages[0]), true, "the message");
     late.slot.answer(messages[0].token, nullptr);
     late.steps(60);
     late.send(late.write(kBase, some(late.random, 64)));
@@ -426,7 +426,7 @@ void credits_of_messages() {
     // So many as it may have begun, one behind the other.
     Device begun;
     begun.space.bus_master = 0;
-    begun.slot.set_space(begun.space, begun.cycle);
+    begun.slot.set_space(0, begun.space, begun.cycle);
     for (int number = 0; number < 18; ++number) {
         begun.steps(number < 16 ? 60 : 32);
         begun.send(begun.write(kBase, some(begun.random, 64)));
@@ -441,7 +441,7 @@ void errors() {
     nacelle_sim_slot settings{};
     settings.iommu_entries = 2;
     Device device(settings);
-    device.slot.root().memory.map(kBase + kSize, kPage, device.memory.data(), NACELLE_SIM_HOST_READ);
+    device.slot.root().memory[0].map(kBase + kSize, kPage, device.memory.data(), NACELLE_SIM_HOST_READ);
     const auto one = [&](uint64_t address, uint32_t length) {
         device.came.clear();
         const uint64_t begin = device.cycle;
@@ -459,23 +459,23 @@ void errors() {
     same((long long)device.slot.stats().tlb_misses, 4, "misses");
 
     nacelle_sim_slot_fault fault{};
-    same(device.slot.root().pull(&fault), false, "no fault yet");
+    same(device.slot.root().pull(0, &fault), false, "no fault yet");
     same(one(kBase - 64, 64).first.status, kUnsupported, "below what is mapped");
-    same(device.slot.root().pull(&fault), true, "a fault");
+    same(device.slot.root().pull(0, &fault), true, "a fault");
     same((long long)fault.address, (long long)kBase - 64, "its address");
     same(one(kBase + kSize + kPage, 4).first.status, kUnsupported, "above it");
     device.send(device.write(kBase + kSize, some(device.random, 4)));
     device.steps(300);
-    same(device.slot.root().pull(&fault) && device.slot.root().pull(&fault), true, "a write to what may be read only");
+    same(device.slot.root().pull(0, &fault) && device.slot.root().pull(0, &fault), true, "a write to what may be read only");
     expect(fault.write && fault.length == 4, "fault", fault.length, 4);
     same(one(kBase + kSize, 4).first.status, kSuccess, "which can be read");
-    same(device.slot.root().unmap(kBase + kSize, kPage), 0, "taken away");
-    same(device.slot.root().unmap(kBase + kSize, kPage), -1, "once");
+    same(device.slot.root().unmap(0, kBase + kSize, kPage), 0, "taken away");
+    same(device.slot.root().unmap(0, kBase + kSize, kPage), -1, "once");
     same(one(kBase + kSize, 4).first.status, kUnsupported, "and cannot be read");
-    same(device.slot.root().memory.map(kBase + 4096, kPage, nullptr, 3), false, "mapped twice");
-    same(device.slot.root().memory.map(kBase - kPage, 2 * kPage, nullptr, 3), false, "over the first page");
-    same(device.slot.root().memory.map(kBase - 2 * kPage, 100, nullptr, 3), false, "no page");
-    same(device.slot.root().memory.map(~0ull - 4095, 2 * kPage, nullptr, 3), false, "beyond all addresses");
+    same(device.slot.root().memory[0].map(kBase + 4096, kPage, nullptr, 3), false, "mapped twice");
+    same(device.slot.root().memory[0].map(kBase - kPage, 2 * kPage, nullptr, 3), false, "over the first page");
+    same(device.slot.root().memory[0].map(kBase - 2 * kPage, 100, nullptr, 3), false, "no page");
+    same(device.slot.root().memory[0].map(~0ull - 4095, 2 * kPage, nullptr, 3), false, "beyond all addresses");
     device.clean("errors");
 
     settings = {};
@@ -553,11 +553,11 @@ void host() {
         const uint64_t offset = device.random() % (device.bar.size() - length);
         const std::vector<uint8_t> data = some(device.random, length);
         std::memcpy(&copy[offset], data.data(), length);
-        device.slot.write(0, offset, data.data(), length);
+        device.slot.write(0, 0, offset, data.data(), length);
         const uint32_t back = 1 + device.random() % std::min<uint32_t>(length, 64);
         const uint64_t at = offset + device.random() % (length - back + 1);
         const bool crosses = at % kPage + back > kPage;
-        if (!crosses) device.slot.read(0, at, back);
+        if (!crosses) device.slot.read(0, 0, at, back);
         same((long long)device.host_answer().status, NACELLE_SIM_SLOT_OK, "a write");
         if (crosses) continue;
         const nacelle_sim_slot_answer answer = device.host_answer();
@@ -565,29 +565,120 @@ void host() {
         same(std::memcmp(answer.data, &copy[at], back), 0, "its data");
     }
     same(copy == device.bar, true, "the BAR's memory");
-    for (int i = 0; i < 100; ++i) device.slot.read(0, 4 * uint64_t(i), 4);  // more than there are tags
+    for (int i = 0; i < 100; ++i) device.slot.read(0, 0, 4 * uint64_t(i), 4);  // more than there are tags
     for (int i = 0; i < 100; ++i) {
         const nacelle_sim_slot_answer answer = device.host_answer();
         same(std::memcmp(answer.data, &copy[4 * size_t(i)], 4), 0, "many reads");
     }
     expect(device.slot.idle(), "is idle", 0, 1);
     device.mute = true;
-    device.slot.read(0, 0, 4);
+    device.slot.read(0, 0, 0, 4);
     const nacelle_sim_slot_answer answer = device.host_answer();
     same(answer.status, NACELLE_SIM_SLOT_TIMEOUT, "no answer");
     same((long long)(answer.finished - answer.issued), 25'001, "the time that it waits");
     expect(device.slot.idle(), "is idle, though one is not answered", 0, 1);
     device.mute = false;
-    device.slot.read(0, 0, 4);
+    device.slot.read(0, 0, 0, 4);
     same(device.host_answer().status, NACELLE_SIM_SLOT_OK, "the next one");
     device.clean("host");
 
-    device.slot.reset();
+    device.slot.reset(0);
     device.steps(10);
-    same(device.slot.reset_done(), false, "a reset waits for the device");
+    same(device.slot.resetting(0), true, "a reset waits for the device");
     device.quiet = true;
     device.steps(1);
-    same(device.slot.reset_done(), true, "and is done");
+    same(device.slot.resetting(0), false, "and is done");
+}
+
+// ---- two functions: nothing of one is the other's ----
+
+void functions() {
+    Device device;
+    nacelle_sim_slot_space card = device.slot.space(1);
+    same(card.id, 0x101, "the id of function 1");
+    card.id = 0x100;
+    same(device.slot.set_space(1, card, device.cycle), false, "the id of the other function");
+    card.id = 0x101;
+    card.bus_master = card.memory_space = 1;
+    same(device.slot.set_space(1, card, device.cycle), true, "its space");
+    RootComplex &root = device.slot.root();
+    const auto of_card = [](Tlp tlp) {
+        tlp.requester = 0x101;
+        return tlp;
+    };
+    const auto read = [&](uint32_t function, uint64_t address, uint16_t tag) {
+        device.came.clear();
+        const Tlp asked = device.read(address, 64, tag);
+        device.send(function ? of_card(asked) : asked);
+        const std::vector<Tlp> got = device.answers(tag);
+        same(got.size(), 1, "an answer");
+        same(got.empty() ? 0 : got[0].requester, 0x100 + function, "to who has asked");
+        return got.empty() ? Tlp{} : got[0];
+    };
+
+    // The same address is other memory, or none.
+    same(read(1, kBase, 1).status, kUnsupported, "memory of function 0");
+    nacelle_sim_slot_fault fault{};
+    same(root.pull(0, &fault), false, "a fault of the other function");
+    same(root.pull(1, &fault), true, "its fault");
+    std::vector<uint8_t> memory = some(device.random, kPage);
+    same(root.memory[1].map(kBase, kPage, memory.data(), NACELLE_SIM_HOST_READ), true, "its own memory");
+    same(read(1, kBase, 1).data == std::vector<uint8_t>(memory.begin(), memory.begin() + 64), 1, "its data");
+    same(read(0, kBase, 1).data == std::vector<uint8_t>(device.memory.begin(), device.memory.begin() + 64), 1, "and the other's");
+    const std::vector<uint8_t> before = device.memory, kept = memory;
+    device.send(of_card(device.write(kBase, some(device.random, 64))));
+    device.steps(300);
+    same(memory == kept && device.memory == before, 1, "it may only read");
+    same(root.pull(1, &fault) && fault.write, 1, "a fault");
+
+    // A tag of each at once, and both at an interrupt; one that waits for its program does not hold up the other.
+    device.came.clear();
+    device.send(device.read(kBase, 64, 5));
+    device.send(of_card(device.read(kBase, 64, 5)));
+    device.steps(400);
+    same(device.came.size(), 2, "both answered");
+    const uint64_t far = kBase + kSize;
+    root.memory[1].map(far, kPage, nullptr, NACELLE_SIM_HOST_WRITE);
+    device.send(of_card(device.write(far, some(device.random, 64))));
+    device.send(of_card(device.write(kInterrupts, {1, 0, 0, 0})));
+    device.send(device.write(kInterrupts, {0, 0, 0, 0}));
+    device.steps(300);
+    nacelle_sim_slot_interrupt interrupt{};
+    nacelle_sim_slot_message message{};
+    same(root.pull(1, &interrupt), false, "an interrupt before its message was answered");
+    same(root.pull(0, &interrupt) && interrupt.data == 0, 1, "that of the other function");
+    same(root.pull(0, &message), false, "a message of the other function");
+    same(root.pull(1, &message), true, "its message");
+    same(device.slot.answer(message.token, nullptr), true, "answered");
+    same(root.pull(1, &interrupt) && interrupt.data == 1, 1, "its interrupt");
+
+    // BARs, answers, room for accesses.
+    device.slot.read(1, 0, 0, 4);
+    device.slot.read(0, 0, 8, 4);
+    device.steps(1000);
+    nacelle_sim_slot_answer answer{};
+    same(device.slot.host().pull(1, &answer), true, "an answer");
+    same(std::memcmp(answer.data, device.bar.data(), 4), 0, "its data");
+    same(device.slot.host().pull(1, &answer), false, "no other");
+    same(device.slot.host().pull(0, &answer), true, "that of the other function");
+    same(device.slot.in_bar(1, 0, 1 << 13, 1), false, "beyond its BAR");
+    device.deaf = true;
+    for (size_t i = 0; i < HostRequests::kQueue; ++i) device.slot.read(1, 0, 0, 4);
+    same(device.slot.host().full(1), true, "as many as it may have");
+    same(device.slot.host().full(0), false, "and none of the other's");
+    device.deaf = false;
+    device.steps(100'000);
+    for (size_t i = 0; i < HostRequests::kQueue; ++i) same(device.slot.host().pull(1, &answer), true, "all answered");
+
+    // A reset of one: it sends nothing then, the other goes on.
+    device.clean("functions");
+    device.slot.reset(1);
+    device.steps(100);
+    same(device.slot.resetting(1) && !device.slot.resetting(0), 1, "one is being reset");
+    read(0, kBase, 1);
+    device.clean("the other goes on");
+    device.send(of_card(device.read(kBase, 64, 1)));
+    same((long long)device.slot.stats().violations, 1, "a request in a reset");
 }
 
 // ---- two devices ----
@@ -636,12 +727,13 @@ void rules() {
         {"crosses 4 KiB", [](Device &d, Tlp &t) { t = d.read(kBase + 4092, 8, 0); }, true},
         {"more or less data", [](Device &, Tlp &t) { t.data.resize(8); }, false},
         {"traffic class", [](Device &, Tlp &t) { t.tc = 1; }, false},
-        {"another requester", [](Device &, Tlp &t) { t.requester = 1; }, false},
+        {"no function of the device", [](Device &, Tlp &t) { t.requester = 1; }, false},
         {"byte enables that are not", [](Device &, Tlp &t) { t.last_be = 1; }, false},
         {"byte enables with a gap", [](Device &d, Tlp &t) { t = d.read(kBase, 12, 0), t.first_be = 5; }, true},
         {"tag that is not permitted", [](Device &, Tlp &t) { t.tag = 64; }, true},
         {"tag of a read that is under way", [](Device &d, Tlp &t) { t.tag = 9, d.send(t); }, true},
-        {"bus mastering is off", [](Device &d, Tlp &) { d.space.bus_master = 0, d.slot.set_space(d.space, d.cycle), d.steps(100); }, true},
+        {"bus mastering is off", [](Device &, Tlp &t) { t.requester = 0x101; }, true},  // that of the other function
+        {"bus mastering is off", [](Device &d, Tlp &) { d.space.bus_master = 0, d.slot.set_space(0, d.space, d.cycle), d.steps(100); }, true},
         {"answers no request", [](Device &d, Tlp &t) { t = d.answer_to(d.read(0, 4, 3)); }, true},
         {"may pass its data", [](Device &d, Tlp &t) { t = d.write(kInterrupts, {1, 2, 3, 4}), t.attr = kRelaxed; }, false},
         {"one dword", [](Device &d, Tlp &t) { t = d.write(kInterrupts, {1, 2, 3}); }, false},
@@ -662,6 +754,7 @@ void rules() {
         {"another byte count", [](Device &, Tlp &t) { t.byte_count -= 1; }, true},
         {"another lower address", [](Device &, Tlp &t) { t.lower_address ^= 4; }, true},
         {"another completer", [](Device &, Tlp &t) { t.completer = 3; }, true},
+        {"another completer", [](Device &, Tlp &t) { t.completer = 0x101; }, true},
         {"more data than", [](Device &, Tlp &t) { t.dwords = 17, t.data.resize(68); }, true},
         {"does not end at a read", [](Device &, Tlp &t) { t.dwords = 8, t.data.resize(32); }, true},
         {"though it has failed", [](Device &, Tlp &t) { t.status = kAbort; }, true},
@@ -669,7 +762,7 @@ void rules() {
     for (const Case &rule : answers) {
         Device device;
         device.mute = device.deaf = true;
-        device.slot.read(0, 0, 64);
+        device.slot.read(0, 0, 0, 64);
         while (!device.slot.offered()) device.step();
         Tlp tlp = device.answer_to(*device.slot.offered());
         rule.change(device, tlp);
@@ -692,9 +785,9 @@ void rules() {
     refused([](auto &s) { s.rcb = 32; });
     refused([](auto &s) { s.read_ns = 100; });
     refused([](auto &s) { s.host_reads = 65; });
-    nacelle_sim_slot_space space = slot.space;
+    nacelle_sim_slot_space space = slot.space(0);
     space.mps = 512;
-    same(slot.set_space(space, 0), false, "a payload that the slot cannot take");
+    same(slot.set_space(0, space, 0), false, "a payload that the slot cannot take");
     expect(slot.text().find("Gen3 x16, 113.7 Gb/s") != std::string::npos, slot.text().c_str(), 0, 1);
 }
 
@@ -716,6 +809,7 @@ int main(int count, char **arguments) {
     errors();
     credits();
     host();
+    functions();
     peers();
     rules();
     return failures ? 1 : 0;

@@ -65,6 +65,7 @@ def test_bash_completes_commands_and_options(tree: Path) -> None:
 
     assert completed("nacelle d") == ["device", "devices", "describe", "doctor", "demo"]
     assert "--no-progress" in completed("nacelle run increment --no")
+    assert completed("nacelle n") == ["nic"]
     assert completed("nacelle demo --dtype ") == ["int32", "float32"]
 
 

@@ -36,6 +36,7 @@ BUILDS = [
     ("ecc", 512),
     ("slot", 512),
     ("slot", 64),
+    ("nic", 512),
 ]
 BOARDS = sorted(path.parent.name for path in (ROOT / "boards").glob("*/board.toml"))
 

@@ -38,6 +38,6 @@ module standalone_device
   no_slot nowhere (.slot);
 
   nacelle_shell device (
-      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .busy(), .sensor_reading, .rx, .tx, .bus, .slot, .dram
+      .clk, .rst, .time_skip('0), .chip_id('0), .idle(), .busy(), .sensor_reading, .link_up(1'b1), .rx, .tx, .bus, .slot, .dram
   );
 endmodule

@@ -16,6 +16,7 @@ module control_plane
   import cci_map_pkg::*;
   import services_pkg::*;
   import link_pkg::*;
+  import card_pkg::*;
   import address_pkg::*;
   import cci_pkg::*;
   import event_log_pkg::*;
@@ -38,6 +39,7 @@ module control_plane
     parameter logic [MAX_SENSORS-1:0][7:0] SENSOR_KINDS = '0,
     parameter bit              PCIE = 1'b0,           // events of a slot are counted
     parameter bit              COPY = 1'b0,           // there is a copy engine
+    parameter bit              CARD = 1'b0,           // there is a network card
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -67,6 +69,8 @@ module control_plane
     output discovery_settings_t discovery,
     output link_settings_t  link,
     output logic            icmp_errors,          // are sent
+    input  logic            link_up,              // the line works
+    output card_settings_t  card,
     output logic [15:0]     rpc_port,
     output logic [15:0]     listen_port,          // of the management port
     output dscp_settings_t  dscp,
@@ -329,6 +333,8 @@ module control_plane
     facts.IPV6_STATE.deprecated.next = address_status.ipv6.deprecated;
     facts.IPV6_STATE.on_link.next    = local_addr.on_link;
     facts.IPV6_STATE.built.next      = IPV6;
+    facts.NETWORK_CARD.link.next     = link_up;
+    facts.NETWORK_CARD.built.next    = CARD;
     facts.IPV6_VALID_LEFT.value.next = address_status.ipv6.valid_left;
     facts.IPV6_PREFERRED_LEFT.value.next = address_status.ipv6.preferred_left;
     {facts.IPV6_GLOBAL_0.value.next, facts.IPV6_GLOBAL_1.value.next, facts.IPV6_GLOBAL_2.value.next,
@@ -377,6 +383,21 @@ module control_plane
           untagged: settings.VLAN.untagged.value,
           vid: settings.VLAN.vid.value
       }
+  };
+  // Its own address is the device's with one bit turned over, and not of a manufacturer.
+  mac_t card_mac;
+  always_comb begin
+    card_mac = mac ^ CARD_MAC_BIT;
+    card_mac[MAC_LOCAL_BIT] = 1'b1;
+  end
+  assign card = '{
+      present: CARD,
+      mac: settings.NETWORK_CARD.shared.value ? mac : card_mac,
+      shared: settings.NETWORK_CARD.shared.value,
+      promiscuous: settings.NETWORK_CARD.promiscuous.value,
+      answers_arp: settings.NETWORK_CARD.host_arp.value,
+      answers_echo: settings.NETWORK_CARD.host_echo.value,
+      any_source: settings.NETWORK_CARD.any_source.value
   };
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;

@@ -23,6 +23,13 @@ package frame_pkg;
   } frame_class_e;
   localparam int unsigned CLASSES = 12;
 
+  // Who listens at the port of a datagram.
+  typedef enum logic [1:0] {
+    LISTENS_NOBODY,
+    LISTENS_SERVICE,  // of IPv4 datagrams from one host
+    LISTENS_KERNEL    // likewise, and to this device alone
+  } listener_e;
+
   // The payload of the other classes is the whole frame, from its Ethernet header on: no header is removed.
   function automatic logic whole_frame(frame_class_e cls);
     return !(cls inside {CLASS_ARP, CLASS_ICMP, CLASS_ROCE, CLASS_UDP, CLASS_ND, CLASS_RA});
@@ -159,6 +166,7 @@ package frame_pkg;
   // UDP or ICMP checksum; ICRC). Its payload, if payload_length > 0, is the next packet of the payload stream.
   typedef struct packed {
     frame_class_e cls;
+    listener_e    listener;        // of CLASS_UDP
     logic [15:0]  payload_length;  // bytes after the last header of the class, without pad, ICRC and Ethernet padding; or the whole frame
     headers_t     headers;
   } frame_rx_t;

@@ -39,6 +39,7 @@ module neighbours
     input  logic        rst,
     input  time_t       now,
     input  local_addr_t local_addr,
+    input  logic        answers, // requests for these addresses; else the host of the network card does
     stream_if.sink      rx,      // frame_rx_t of CLASS_ARP or CLASS_ND; always accepted
     stream_if.source    tx,      // frame_tx_t
     stream_if.sink      query,   // ip_addr_t
@@ -117,7 +118,7 @@ module neighbours
   assign from_arp = '{
       v6: 1'b0,
       for_us: rx_arp.tpa == local_addr.ip && local_addr.ip != '0,
-      asks: rx_arp.request,
+      asks: rx_arp.request && answers,
       global_: 1'b0,
       keeps: 1'b0,
       mac: rx_arp.sha,
@@ -159,7 +160,7 @@ module neighbours
   assign from_nd = '{
       v6: 1'b1,
       for_us: asks,
-      asks: asks,
+      asks: asks && answers,
       global_: to_global,
       keeps: !asks && !rx_nd.override_,
       mac: has_lla ? lla : rx_frame.headers.l2.src,

@@ -19,13 +19,20 @@ module packet_parser
   import roce_wire_pkg::*;
   import frame_pkg::*;
   import packet_rx_pkg::*;
+  import link_pkg::MAC_CONTROL;
+  import card_pkg::*;
+  import services_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned INDEX_W = 8,
+    parameter int unsigned DATAGRAM_PORTS = 1,
     parameter bit          IPV6 = 1'b1
 ) (
     input  logic               clk,
     input  local_addr_t        local_addr,
+    input  service_ports_t     service_ports,
+    input  logic [DATAGRAM_PORTS-1:0][15:0] datagram_ports,
+    input  card_settings_t     card,
     input  logic               in_valid,
     input  logic [INDEX_W-1:0] in_index,     // of the beat in its frame
     input  logic [DATA_W-1:0]  in_data,
@@ -194,12 +201,15 @@ module packet_parser
     logic        to_us;          // to this station,
     logic        to_group;       // to a group,
     logic        to_all;         // to all stations
+    logic        to_card;        // to the station that the card is,
+    logic        to_bridge;      // to the next station: MAC control
     logic        to_mdns;        // to the group of mDNS
     logic        has_tag;        // or should have one
     logic        ipv4;
     logic        ipv6;
     logic        arp;
     logic        arp_ok;
+    logic        asks_us;        // ARP: who has the address of the device
     logic        form_ok;        // IPv4 without options, long enough for the following headers; IPv6 of one host or of none
     logic        fragment;
     logic        extension;      // IPv6
@@ -222,6 +232,7 @@ module packet_parser
     logic        udp_length_ok;
     logic        udp_checked;
     logic        roce_port;
+    listener_e   listener;
     logic        opcode_known;
     logic [5:0]  ext_bytes;
     logic [6:0]  overhead;       // bytes of total_length that are not RoCE payload
@@ -230,14 +241,27 @@ module packet_parser
   looked_t looked_q;
   logic    looked_valid_q;
 
-  // Sums of pairs of words, for the IPv4 header and for the pseudo-header: of UDP, or of IPv6 (RFC 8200, 8.1) without the addresses, which
+  // Sums of pairs of words, for the IPv4 header and for the pseudo-header: of TCP and UDP, or of IPv6 (RFC 8200, 8.1) without the addresses, which
   // packet_rx sums with what follows them.
+  localparam logic [15:0] NOT_IPV4_HEADER = ~16'(IPV4_HDR_BYTES);   // minus its length
   logic [9:0][15:0] ipv4_words;
   logic [5:0][15:0] pseudo_words;
   logic [16:0] ipv4_pair_q[5];
   logic [16:0] pseudo_pair_q[3];
   assign ipv4_words   = ipv4;
-  assign pseudo_words = v6_q ? {64'd0, 8'd0, protocol, ipv6.payload_length} : {ipv4.src, ipv4.dst, 8'd0, protocol, roce.udp.length};
+  assign pseudo_words = v6_q ? {64'd0, 8'd0, protocol, ipv6.payload_length} : {ipv4.src, ipv4.dst, 8'd0, protocol, ipv4.total_length};
+
+  // Services and kernels know IPv4 only, and answer: to one host. A kernel takes what was sent to the device alone.
+  listener_e listener;
+  always_comb begin
+    listener = LISTENS_NOBODY;
+    if (headers.one_host && !v6_q) begin
+      for (int unsigned i = 0; i < DATAGRAM_PORTS; i++)
+        if (datagram_ports[i] != '0 && datagram_ports[i] == roce.udp.dst_port && !eth.dst[MAC_GROUP_BIT]) listener = LISTENS_KERNEL;
+      for (int unsigned i = 0; i < SERVICES; i++)
+        if (service_ports[i] != '0 && service_ports[i] == roce.udp.dst_port) listener = LISTENS_SERVICE;
+    end
+  end
 
   // A packet is to a group that the device is in: all nodes, or those that may have one of its addresses (RFC 4291, 2.8).
   wire to_solicited = ipv6.dst[127:24] == SOLICITED_NODE_PREFIX
@@ -252,6 +276,8 @@ module packet_parser
           to_us: local_addr.enable && eth.dst == local_addr.mac,
           to_group: local_addr.enable && eth.dst[MAC_GROUP_BIT],
           to_all: eth.dst == MAC_BROADCAST,
+          to_card: card.present && (eth.dst[MAC_GROUP_BIT] || eth.dst == card.mac || card.promiscuous),
+          to_bridge: eth.dst == MAC_CONTROL,
           to_mdns: eth.dst == MDNS_MAC,
           has_tag: has_tag || foreign_q,
           ipv4: eth.ethertype == ETHERTYPE_IPV4 && !foreign_q,   // the checks of IPv4 are for what is read
@@ -260,6 +286,7 @@ module packet_parser
           arp_ok: arp.arp.htype == ARP_HTYPE_ETHERNET && arp.arp.ptype == ETHERTYPE_IPV4 && arp.arp.hlen == 8'd6
                   && arp.arp.plen == 8'd4 && (arp.arp.oper == ARP_REQUEST || arp.arp.oper == ARP_REPLY)
                   && !arp.arp.sha[MAC_GROUP_BIT],
+          asks_us: arp.arp.oper == ARP_REQUEST && arp.arp.tpa == local_addr.ip && local_addr.ip != '0,
           form_ok: v6_q ? ipv6.version == 4'd6 && !is_multicast(ipv6.src) && (ipv6.src[127:64] != '0 || ipv6.src[63:0] == '0)
                         : ipv4.version == 4'd4 && ipv4.ihl == 4'd5 && ipv4.total_length >= 16'(IPV4_HDR_BYTES),
           fragment: v6_q ? protocol == IPPROTO_FRAGMENT : ipv4.flag_mf || ipv4.fragment_offset != '0,
@@ -290,6 +317,7 @@ module packet_parser
                          && roce.udp.length >= 16'(UDP_HDR_BYTES),
           udp_checked: roce.udp.checksum != '0,
           roce_port: roce.udp.dst_port == UDP_PORT_ROCE,
+          listener: listener,
           opcode_known: ext.supported,
           ext_bytes: ext.bytes,
           overhead: behind_ip + (v6_q ? '0 : 7'(IPV4_HDR_BYTES)),
@@ -343,19 +371,20 @@ module packet_parser
     end
     else if (looked_q.tcp) cls = CLASS_TCP;
     else if (!looked_q.udp) cls = CLASS_IP;
-    else if (!looked_q.udp_length_ok) drop = DROP_UDP_LENGTH;
-    // RoCE has no checksum over IPv6 either: its ICRC covers what that would (RFC 6935; Linux and NICs send it so).
-    else if (looked_q.ipv6 && !looked_q.udp_checked && !looked_q.roce_port) drop = DROP_UDP_CHECKSUM;
-    else if (looked_q.roce_port) begin
-      cls = CLASS_ROCE;
-      if (!looked_q.opcode_known) drop = DROP_ROCE_OPCODE;
+    else begin
+      cls = looked_q.roce_port ? CLASS_ROCE : CLASS_UDP;
+      if (!looked_q.udp_length_ok) drop = DROP_UDP_LENGTH;
+      // RoCE has no checksum over IPv6 either: its ICRC covers what that would (RFC 6935; Linux and NICs send it so).
+      else if (looked_q.ipv6 && !looked_q.udp_checked && !looked_q.roce_port) drop = DROP_UDP_CHECKSUM;
+      else if (looked_q.roce_port && !looked_q.opcode_known) drop = DROP_ROCE_OPCODE;
     end
-    else cls = CLASS_UDP;
   end
 
   // The checks and the headers to remove, if no error was found so far.
-  wire ipv4_class = looked_q.ipv4 && (!looked_q.to_group || to_several);
-  wire ip_class   = ipv4_class || (v6_here && (!looked_q.to_group || to_several));
+  wire for_card   = looked_q.to_card && !looked_q.to_bridge;
+  wire read_class = !looked_q.to_group || to_several || for_card;
+  wire ipv4_class = looked_q.ipv4 && read_class;
+  wire ip_class   = ipv4_class || ((v6_here || (IPV6 && looked_q.ipv6 && for_card)) && read_class);
   wire udp_class  = ip_class && looked_q.udp;
   wire icmp_class = ip_class && looked_q.icmp;
   wire roce_class = udp_class && looked_q.roce_port;
@@ -374,6 +403,13 @@ module packet_parser
       verdict_q <= '{
           drop: drop,
           cls: cls,
+          listener: looked_q.listener,
+          for_card: for_card,
+          group: looked_q.to_group,
+          asks_us: looked_q.asks_us,
+          flow_known: ip_class && looked_q.form_ok && !looked_q.fragment && (looked_q.tcp || looked_q.udp),
+          sum_known: ip_class && looked_q.form_ok && !looked_q.fragment
+                     && (looked_q.tcp || looked_q.icmp || (looked_q.udp && looked_q.udp_checked)),
           ipv4: ipv4_class,
           sum_checked: icmp_class || (udp_class && looked_q.udp_checked),
           headers_fit: !(icmp_class || udp_class) || !rest[16],
@@ -384,17 +420,40 @@ module packet_parser
       };
       ipv4_sum_q <= 20'(ipv4_pair_q[0]) + 20'(ipv4_pair_q[1]) + 20'(ipv4_pair_q[2]) + 20'(ipv4_pair_q[3])
                     + 20'(ipv4_pair_q[4]);
-      // ICMP has no pseudo-header, ICMPv6 has one (RFC 4443, 2.3).
-      pseudo_sum_q <= looked_q.icmp && !looked_q.ipv6 ? '0 : 19'(pseudo_pair_q[0]) + 19'(pseudo_pair_q[1]) + 19'(pseudo_pair_q[2]);
+      // ICMP has no pseudo-header, ICMPv6 has one (RFC 4443, 2.3). That of IPv4 has the length without the IP header.
+      pseudo_sum_q <= looked_q.icmp && !looked_q.ipv6 ? '0
+          : 19'(pseudo_pair_q[0]) + 19'(pseudo_pair_q[1]) + 19'(pseudo_pair_q[2]) + (looked_q.ipv6 ? '0 : 19'(NOT_IPV4_HEADER));
     end
   end
   assign verdict = verdict_q;
+
+  // ---- the network card gets what is for its station, but for what the device keeps to itself: the same table as route_of in packet_plane,
+  // from the other side. What is for several stations goes to both, good or bad: each judges for itself. (The target of a solicitation is
+  // behind the decision: packet_rx looks at it.) ----
+  logic kept, to_both;
+  always_comb begin
+    unique case (verdict_q.cls)
+      CLASS_ROCE: kept = 1'b1;
+      CLASS_UDP:  kept = verdict_q.listener != LISTENS_NOBODY && !verdict_q.group;
+      CLASS_ICMP: kept = verdict_q.drop == DROP_NONE && !card.answers_echo;
+      CLASS_ARP:  kept = verdict_q.asks_us && !card.answers_arp;
+      default:    kept = 1'b0;
+    endcase
+    unique case (verdict_q.cls)
+      CLASS_ARP, CLASS_ND, CLASS_RA: to_both = 1'b1;
+      CLASS_UDP:                     to_both = verdict_q.listener != LISTENS_NOBODY;
+      default:                       to_both = 1'b0;
+    endcase
+  end
+  wire to_card = verdict_q.for_card && !kept;
 
   // ---- check the IPv4 header ----
   checks_t checks_q;
   always_ff @(posedge clk) begin
     if (verdict_valid_q) begin
       checks_q <= '{
+          card: to_card,
+          alone: to_card && (verdict_q.drop != DROP_NONE || !to_both),
           ipv4_ok: !verdict_q.ipv4 || ipv4_sum_q[15:0] == 16'hffff - 16'(ipv4_sum_q[19:16]),
           pseudo_sum: pseudo_sum_q
       };

@@ -46,6 +46,7 @@ package packet_pkg;
 
   localparam mac_t MAC_BROADCAST = '1;
   localparam int unsigned MAC_GROUP_BIT = 40;  // set in group addresses (IEEE 802, 8.2)
+  localparam int unsigned MAC_LOCAL_BIT = 41;  // set in addresses that no manufacturer has given
 
   // The Ethernet address of an IPv6 group (RFC 2464, 7).
   function automatic mac_t mac_of_group(ip_addr_t ip);
@@ -398,6 +399,9 @@ package packet_pkg;
     logic stopped_roce;           // cycles in which RoCE frames were stopped by such frames
     logic stopped_other;          // cycles in which other frames were
     logic pause_ignored;          // a pause lasted too long, and was ignored from then on
+    logic rx_card;                // given to the network card; not counted as dropped, and as rx_frame only if a unit takes it as well
+    logic tx_card;                // sent for the network card
+    logic drop_card_source;       // of the network card, from a MAC address that it may not use, or MAC control
   } packet_events_t;
 
   // A packet to this host for which it has no protocol, or nobody at the port: what the sender may be told about it (RFC 1122, 3.2.2.1).

@@ -5,6 +5,9 @@
 // `datagram_frame` and `datagram_payload`; ARP and echo requests are answered here; classes whose protocol the device does not implement
 // are dropped and counted, each by a counter of its own.
 //
+// With CARD a network card of the device's host is behind the plane: it gets what no unit of the device takes, and what is for several
+// stations, as it came from the line, and its frames share the line with those of the device (docs/reference/network-card.md).
+//
 // At its two ends are the units of the link: pause_control, which stops senders as the neighbour asks, and vlan_remove and vlan_insert (in
 // packet_tx), so that nothing in between knows of a VLAN.
 //
@@ -16,6 +19,7 @@ module packet_plane
   import packet_pkg::*;
   import frame_pkg::*;
   import link_pkg::*;
+  import card_pkg::*;
   import services_pkg::*;
   import time_pkg::*;
 #(
@@ -25,6 +29,8 @@ module packet_plane
     parameter int unsigned USERS = 1,                // protocols that send,
     parameter int unsigned ROCE_USERS = 1,           // the first of them: RoCE
     parameter int unsigned DATAGRAM_PORTS = 1,
+    parameter bit          CARD = 1'b0,              // there is a network card,
+    parameter int unsigned CARD_FRAME = 9018,        // whose frames have at most so many bytes, without FCS
     parameter bit          LINK_CONTROL = 1'b1,      // else the device is in no VLAN, and nothing stops it
     parameter bit          IPV6 = 1'b1               // else IPv6 packets are dropped
 ) (
@@ -33,6 +39,7 @@ module packet_plane
     input  time_t          now,
     input  local_addr_t    local_addr,
     input  link_settings_t link,
+    input  card_settings_t card,
     axis_if.sink           rx,                       // from the MAC
     axis_if.source         tx,                       // to the MAC
     stream_if.source       frame,                    // frame_rx_t of CLASS_ROCE
@@ -45,6 +52,9 @@ module packet_plane
     axis_if.source         datagram_payload,
     stream_if.sink         user_tx[USERS],           // frame_tx_t
     axis_if.sink           user_tx_payload[USERS],
+    axis_if.source         card_rx,                  // frames as they came, wanted or not; tready is not looked at
+    output card_verdict_t  card_rx_verdict,          // with the last beat
+    axis_if.sink           card_tx,
     stream_if.sink         arp_query,                // ip_addr_t: whose MAC address; IPv4 in mapped form
     stream_if.source       arp_answer,               // arp_answer_t, immediate
     stream_if.sink         arp_claim,                // arp_claim_t
@@ -68,13 +78,13 @@ module packet_plane
   } route_e;
   localparam int unsigned ROUTES = 6;
 
-  // The route of each class.
+  // The route of each class; that of CLASS_UDP is its listener's. packet_parser has the same table for the network card.
   function automatic route_e route_of(frame_class_e cls);
     unique case (cls)
       CLASS_ROCE: return TO_ROCE;
       CLASS_ICMP: return TO_ECHO;
       CLASS_ARP, CLASS_ND: return TO_NEIGHBOURS;
-      CLASS_UDP, CLASS_RA: return TO_SERVICES;
+      CLASS_RA:   return TO_SERVICES;
       default:    return TO_DROP;
     endcase
   endfunction
@@ -82,7 +92,7 @@ module packet_plane
   // ---- receive ----
   stream_if #(.T(frame_rx_t)) rx_frame ();
   axis_if #(.DATA_W(DATA_W)) rx_payload ();
-  packet_events_t rx_events, tx_events, route_events;
+  packet_events_t rx_events, tx_events, route_events, card_events;
   logic arp_overflow, nd_malformed;
   logic rx_idle, tx_idle, arp_idle, echo_idle, route_idle;
 
@@ -94,6 +104,17 @@ module packet_plane
 
   vlan_settings_t vlan;
   assign vlan = LINK_CONTROL ? link.vlan : '0;
+
+  // ---- the network card: what it is told; the device answers for addresses that are its own alone ----
+  card_settings_t settings_q;
+  always_ff @(posedge clk) begin
+    settings_q <= card;
+    settings_q.answers_arp  <= card.answers_arp && card.shared;
+    settings_q.answers_echo <= card.answers_echo && card.shared;
+    if (!CARD) settings_q <= '0;
+  end
+  logic card_verdict_valid, card_rx_idle, card_tx_idle;
+  card_verdict_t card_verdict;
 
   if (LINK_CONTROL) begin : g_pauses
     pause_control #(.DATA_W(DATA_W), .CLOCK_HZ(CLOCK_HZ)) pauses (
@@ -112,10 +133,36 @@ module packet_plane
       .clk, .rst, .settings(vlan), .in(rx), .out(untagged), .foreign, .tag, .idle(untagged_idle)
   );
 
-  packet_rx #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .IPV6(IPV6)) receive (
-      .clk, .rst, .local_addr, .rx(untagged), .foreign, .tag,
-      .frame(rx_frame), .payload(rx_payload), .events(rx_events), .idle(rx_idle)
+  packet_rx #(
+      .DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .LONGEST(CARD ? CARD_FRAME : MAX_FRAME), .DATAGRAM_PORTS(DATAGRAM_PORTS), .IPV6(IPV6)
+  ) receive (
+      .clk, .rst, .local_addr, .service_ports, .datagram_ports, .card(settings_q), .rx(untagged), .foreign, .tag,
+      .frame(rx_frame), .payload(rx_payload), .card_verdict_valid, .card_verdict, .events(rx_events), .idle(rx_idle)
   );
+
+  if (CARD) begin : g_card_receive
+    axis_if #(.DATA_W(DATA_W)) line ();
+    assign line.tvalid = rx.tvalid;
+    assign line.tdata  = rx.tdata;
+    assign line.tkeep  = rx.tkeep;
+    assign line.tlast  = rx.tlast;
+    assign line.tuser  = rx.tuser;
+    assign line.tready = 1'b1;
+    card_receive #(.DATA_W(DATA_W)) to_card (
+        .clk, .rst, .line, .verdict_valid(card_verdict_valid), .verdict(card_verdict), .out(card_rx), .out_verdict(card_rx_verdict),
+        .idle(card_rx_idle)
+    );
+  end else begin : g_no_card_receive
+    assign card_rx.tvalid  = 1'b0;
+    assign card_rx.tdata   = '0;
+    assign card_rx.tkeep   = '0;
+    assign card_rx.tlast   = 1'b0;
+    assign card_rx.tuser   = 1'b0;
+    assign card_rx_verdict = '0;
+    assign card_rx_idle    = 1'b1;
+    logic unused_ok;
+    assign unused_ok = &{1'b0, card, card_rx.tready, card_verdict_valid, card_verdict};
+  end
 
   // ---- route each frame by its class, and its payload after it ----
   frame_rx_t head;
@@ -125,22 +172,15 @@ module packet_plane
 
   // An echo request without a unicast source, or above the permitted rate, is dropped.
   wire answers_echo = head.headers.one_host && echo_allowed;
-  // A service answers, too: to one host only. So does a kernel, to what was sent to the device alone.
-  logic listens, of_kernel;
-  always_comb begin
-    listens   = 1'b0;
-    of_kernel = 1'b0;
-    for (int unsigned i = 0; i < SERVICES; i++)
-      if (service_ports[i] != '0 && service_ports[i] == head.headers.l4.udp.udp.dst_port)
-        listens = head.headers.one_host && !head.headers.l3.v6;  // the services know IPv4 only
-    for (int unsigned i = 0; i < DATAGRAM_PORTS; i++)
-      if (datagram_ports[i] != '0 && datagram_ports[i] == head.headers.l4.udp.udp.dst_port)
-        of_kernel = head.headers.one_host && !head.headers.l2.group && !head.headers.l3.v6;
-  end
   always_comb begin
     route = route_of(head.cls);
     if (head.cls == CLASS_ICMP && !answers_echo) route = TO_DROP;
-    if (head.cls == CLASS_UDP && !listens) route = of_kernel ? TO_DATAGRAMS : TO_DROP;
+    if (head.cls == CLASS_UDP)
+      unique case (head.listener)
+        LISTENS_SERVICE: route = TO_SERVICES;
+        LISTENS_KERNEL:  route = TO_DATAGRAMS;
+        default:         route = TO_DROP;
+      endcase
   end
 
   typedef struct packed {
@@ -289,7 +329,7 @@ module packet_plane
       .QUEUE(DATA_W < 128 ? 16 : 32),
       .IPV6(IPV6)
   ) resolver (
-      .clk, .rst, .now, .local_addr, .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer),
+      .clk, .rst, .now, .local_addr, .answers(!settings_q.answers_arp), .rx(arp_rx), .tx(send[ARP]), .query(arp_query), .answer(arp_answer),
       .claim(arp_claim), .watch(arp_watch), .nd_watch, .conflict(arp_conflict), .nd_conflict,
       .drop_overflow(arp_overflow), .drop_malformed(nd_malformed), .idle(arp_idle)
   );
@@ -327,8 +367,39 @@ module packet_plane
       .frame(send), .payload(send_payload), .tx(sent), .events(tx_events), .idle(tx_idle)
   );
 
+  // The network card's frames have their tags, if any, and need no ICRC: they join what is complete.
+  axis_if #(.DATA_W(DATA_W)) line_tx ();
+  logic card_sent, card_refused;
+  if (CARD) begin : g_card_transmit
+    axis_if #(.DATA_W(DATA_W)) open ();
+    axis_if #(.DATA_W(DATA_W)) permitted ();
+    axis_if #(.DATA_W(DATA_W)) both[2] ();
+    logic guard_idle;
+    card_guard #(.DATA_W(DATA_W)) guard (
+        .clk, .rst, .settings(settings_q), .device(local_addr.mac), .in(card_tx), .out(permitted), .dropped(card_refused), .idle(guard_idle)
+    );
+    axis_gate card_gate (.clk, .rst, .stop(stop_other), .in(permitted), .out(open));
+    axis_pad #(.DATA_W(DATA_W)) pad (.clk, .rst, .in(open), .out(both[1]));
+    axis_wires of_device (.in(sent), .out(both[0]));
+    axis_share #(.DATA_W(DATA_W)) share (.clk, .rst, .in(both), .out(line_tx));
+    assign card_sent    = both[1].tvalid && both[1].tready && both[1].tlast;
+    assign card_tx_idle = !card_tx.tvalid && guard_idle && !both[1].tvalid;
+  end else begin : g_no_card_transmit
+    axis_wires of_device (.in(sent), .out(line_tx));
+    assign card_tx.tready = 1'b0;
+    assign {card_sent, card_refused} = '0;
+    assign card_tx_idle   = 1'b1;
+    logic unused_ok;
+    assign unused_ok = &{1'b0, card_tx.tvalid, card_tx.tdata, card_tx.tkeep, card_tx.tlast, card_tx.tuser};
+  end
+  always_comb begin
+    card_events = '0;
+    card_events.tx_card          = card_sent;
+    card_events.drop_card_source = card_refused;
+  end
+
   // Where all is stopped, also what was taken already.
-  axis_gate gate (.clk, .rst, .stop(stop_roce && stop_other), .in(sent), .out(tx));
+  axis_gate gate (.clk, .rst, .stop(stop_roce && stop_other), .in(line_tx), .out(tx));
 
   packet_events_t link_events;
   always_comb begin
@@ -340,7 +411,7 @@ module packet_plane
     link_events.pause_ignored = pause_ignored;
   end
 
-  assign events = rx_events | tx_events | route_events | link_events;
-  assign idle = pause_idle && untagged_idle
+  assign events = rx_events | tx_events | route_events | link_events | card_events;
+  assign idle = pause_idle && untagged_idle && card_rx_idle && card_tx_idle
                 && rx_idle && tx_idle && arp_idle && echo_idle && route_idle && !aligned.tvalid;
 endmodule

@@ -12,26 +12,36 @@ module packet_rx
   import frame_pkg::*;
   import packet_rx_pkg::*;
   import crc32_pkg::*;
+  import card_pkg::*;
+  import services_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned MAX_FRAME = 4224, // bytes without FCS; longer ones are dropped. A multiple of a beat
+    parameter int unsigned LONGEST = MAX_FRAME, // bytes of the longest frame whose checksums are looked at for the card
+    parameter int unsigned DATAGRAM_PORTS = 1,
     parameter bit          IPV6 = 1'b1       // else all IPv6 packets are CLASS_IPV6
 ) (
     input  logic           clk,
     input  logic           rst,
     input  local_addr_t    local_addr,
+    input  service_ports_t service_ports,
+    input  logic [DATAGRAM_PORTS-1:0][15:0] datagram_ports,
+    input  card_settings_t card,
     axis_if.sink           rx,
     input  logic           foreign,  // with `rx`, from the beat with byte 15 of a frame on: it is not of the device's VLAN
     input  vlan_t          tag,      // likewise: the tag that was removed
     stream_if.source       frame,    // frame_rx_t
     axis_if.source         payload,  // of each frame that has one, in the same order
+    output logic           card_verdict_valid,  // pulse, 10 cycles after each frame's last beat was accepted, also of those that were refused
+    output card_verdict_t  card_verdict,
     output packet_events_t events,   // the receive part
     output logic           idle
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned LANE_W = $clog2(BYTES);
   localparam int unsigned MAX_BEATS = MAX_FRAME / BYTES;
-  localparam int unsigned INDEX_W = $clog2(MAX_BEATS + 1);
+  localparam int unsigned COUNTED_BEATS = LONGEST > MAX_FRAME ? (LONGEST + BYTES - 1) / BYTES : MAX_BEATS;
+  localparam int unsigned INDEX_W = $clog2(COUNTED_BEATS + 1);
   localparam int unsigned DECISION = DECISION_BYTE / BYTES;
   localparam int unsigned DECISION_V6 = DECISION_BYTE_V6 / BYTES;
   localparam int unsigned RECORDS = DATA_W < 128 ? 16 : 32;   // a frame is at least 8 beats of 64 bits
@@ -79,7 +89,7 @@ module packet_rx
     logic   valid;
     logic   last;
     logic   bad;
-    index_t index;  // MAX_BEATS: beyond the longest frame
+    index_t index;  // MAX_BEATS and more: beyond the longest frame; COUNTED_BEATS: this and all further ones
     keep_t  keep;
     data_t  data;
   } beat_t;
@@ -94,7 +104,7 @@ module packet_rx
     s2_q.valid <= s1_q.valid && !rst;
     s3_q.valid <= s2_q.valid && !rst;
     if (rst) index_q <= '0;
-    else if (take) index_q <= rx.tlast ? '0 : index_q == index_t'(MAX_BEATS) ? index_q : index_q + 1'b1;
+    else if (take) index_q <= rx.tlast ? '0 : index_q == index_t'(COUNTED_BEATS) ? index_q : index_q + 1'b1;
   end
 
   headers_t headers;
@@ -108,8 +118,8 @@ module packet_rx
     s4_v6_q <= s3_v6_q;
   end
 
-  packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W), .IPV6(IPV6)) parser (
-      .clk, .local_addr,
+  packet_parser #(.DATA_W(DATA_W), .INDEX_W(INDEX_W), .DATAGRAM_PORTS(DATAGRAM_PORTS), .IPV6(IPV6)) parser (
+      .clk, .local_addr, .service_ports, .datagram_ports, .card,
       .in_valid(take), .in_index(index_q), .in_data(rx.tdata), .in_foreign(foreign), .in_tag(tag),
       .v6, .headers, .verdict(parsed), .checks
   );
@@ -119,6 +129,11 @@ module packet_rx
     logic         last;
     drop_e        drop;
     frame_class_e cls;
+    listener_e    listener;
+    logic         card;            // the card gets it; before `checks`: it can
+    logic         asks_us;         // if it is a solicitation
+    logic         checked;         // for the card: all that is checked so far is there and right
+    flow_t        flow;
     logic         sum_checked;
     extent_t      extent;
     index_t       beats;
@@ -143,10 +158,23 @@ module packet_rx
   always_comb begin
     early = DROP_NONE;
     if (s3_q.bad) early = DROP_FCS;
-    else if (s3_q.index == index_t'(MAX_BEATS)) early = DROP_OVERSIZE;
+    else if (s3_q.index >= index_t'(MAX_BEATS)) early = DROP_OVERSIZE;
     else if (!s3_decided_q) early = DROP_RUNT;
     else if (parsed.drop != DROP_NONE) early = parsed.drop;
     else if (!parsed.headers_fit || index < ip_last) early = DROP_RUNT;
+  end
+
+  // A neighbour solicitation for an address of the device, known when its frame has ended. Where the device answers, the card does not get it.
+  l4_nd_t nd;
+  assign nd = headers.l4.nd;
+  logic s2_asks_us_q, s3_asks_us_q;
+  flow_t s2_flow_q, s3_flow_q;
+  always_ff @(posedge clk) begin
+    s2_flow_q <= flow_of(headers.l3.src, headers.l3.dst, {headers.l4.udp.udp.src_port, headers.l4.udp.udp.dst_port});
+    s3_flow_q <= s2_flow_q;
+    s2_asks_us_q <= nd.icmp_type == ND_NEIGHBOUR_SOLICITATION && nd.target != '0
+                    && (nd.target == local_addr.link_local || nd.target == local_addr.global_);
+    s3_asks_us_q <= s2_asks_us_q;
   end
 
   keep_t counts;
@@ -160,9 +188,13 @@ module packet_rx
     s4_counts_last_q <= s3_q.last || (s3_decided_q && index == ip_last);
     s4_counts_q <= counts;
     s4_top_q <= parsed.ip_top[LANE_W-1:0];
-    s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, sum_checked: parsed.sum_checked,
+    s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, listener: parsed.listener,
+              card: s3_decided_q && !s3_q.bad, asks_us: s3_asks_us_q,
+              flow: parsed.flow_known ? s3_flow_q : '0,
+              checked: parsed.sum_known && parsed.headers_fit && index >= ip_last && s3_q.index != index_t'(COUNTED_BEATS),
+              sum_checked: parsed.sum_checked,
               extent: '{place: parsed.place, length: parsed.payload_length},
-              beats: s3_q.index == index_t'(MAX_BEATS) ? s3_q.index : s3_q.index + 1'b1};
+              beats: s3_q.index >= index_t'(MAX_BEATS) ? index_t'(MAX_BEATS) : s3_q.index + 1'b1};
   end
 
   // The length of a whole frame: the earlier beats, and the kept bytes of this one.
@@ -243,15 +275,19 @@ module packet_rx
   always_ff @(posedge clk) begin
     s5_q <= s4_q;
     if (s4_q.extent.place == RX_PLACE_0) s5_q.extent.length <= s4_frame_length;
+    if ((s4_counts_q & ~s4_keep_q) != '0 || !checks.ipv4_ok) s5_q.checked <= 1'b0;
+    if (!checks.card || (IPV6 && s4_q.cls == CLASS_ND && s4_q.drop == DROP_NONE && s4_q.asks_us && !card.answers_arp)) s5_q.card <= 1'b0;
     if (s4_q.drop == DROP_NONE) begin
       if ((s4_counts_q & ~s4_keep_q) != '0) s5_q.drop <= DROP_RUNT;
       else if (!checks.ipv4_ok) s5_q.drop <= DROP_IPV4_HEADER;
     end
+    if (s4_q.card && checks.alone) s5_q.drop <= DROP_ALONE;
     s6_q <= s5_q;
     s7_q <= s6_q;
     s8_q <= s7_q;
     s9_q <= s8_q;
     s10_q <= s9_q;
+    s10_q.checked <= s9_q.checked && s9_sum_ok_q;
     if (s9_q.drop == DROP_NONE) begin
       if (s9_q.sum_checked && !s9_sum_ok_q) s10_q.drop <= s9_q.cls == CLASS_ICMP ? DROP_ICMP : s9_q.cls inside {CLASS_ND, CLASS_RA} ? DROP_ND : DROP_UDP_CHECKSUM;
       else if (s9_q.cls == CLASS_ROCE && !s9_crc_ok_q) s10_q.drop <= DROP_ICRC;
@@ -276,7 +312,7 @@ module packet_rx
 
   packet_store #(.DATA_W(DATA_W), .DEPTH(STORE_DEPTH), .FRAMES(PAYLOADS), .IPV6(IPV6)) store (
       .clk, .rst,
-      .in_valid(s1_q.valid && s1_q.index != index_t'(MAX_BEATS)), .in_data(s1_q.data), .in_last(s1_q.valid && s1_q.last),
+      .in_valid(s1_q.valid && s1_q.index < index_t'(MAX_BEATS)), .in_data(s1_q.data), .in_last(s1_q.valid && s1_q.last),
       .extent(s9_q.extent), .verdict(settled), .beats($bits(room)'(s10_q.beats)),
       .wanted(good), .out(payload), .room, .frames_room, .empty(store_empty)
   );
@@ -285,6 +321,7 @@ module packet_rx
   typedef struct packed {
     logic         good;
     frame_class_e cls;
+    listener_e    listener;
     logic [15:0]  payload_length;
   } record_t;
 
@@ -297,7 +334,7 @@ module packet_rx
   logic records_empty;
 
   assign record_in.valid = settled;
-  assign record_in.data  = '{good: good, cls: s10_q.cls, payload_length: s10_q.extent.length};
+  assign record_in.data  = '{good: good, cls: s10_q.cls, listener: s10_q.listener, payload_length: s10_q.extent.length};
 
   stream_fifo #(.T(record_t), .DEPTH(RECORDS)) records (
       .clk, .rst, .in(record_in), .out(record_out), .empty(records_empty)
@@ -309,7 +346,7 @@ module packet_rx
   wire pop = record_out.valid && (frame.ready || !head.good);
   assign record_out.ready = pop;
   assign frame.valid = record_out.valid && head.good;
-  assign frame.data  = frame_rx_t'{cls: head.cls, payload_length: head.payload_length, headers: headers_t'(kept[take_q])};
+  assign frame.data  = frame_rx_t'{cls: head.cls, listener: head.listener, payload_length: head.payload_length, headers: headers_t'(kept[take_q])};
 
   wire keep = s1_q.valid && s1_q.last;
   always_ff @(posedge clk) if (keep) kept[keep_q] <= headers;
@@ -341,6 +378,13 @@ module packet_rx
 
   assign idle = frames_q == '0 && index_q == '0 && store_empty;
 
+  // ---- for the card: a frame that was refused has its verdict in its turn ----
+  localparam int unsigned VERDICT = 10;
+  logic [VERDICT-1:0] refused_end_q;
+  always_ff @(posedge clk) refused_end_q <= rst ? '0 : {refused_end_q[VERDICT-2:0], rx.tvalid && rx.tlast && refused};
+  assign card_verdict_valid = settled || refused_end_q[VERDICT-1];
+  assign card_verdict       = '{wanted: settled && s10_q.card, checked: s10_q.checked, flow: s10_q.flow};
+
   // ---- events ----
   logic overflow_q;
   always_ff @(posedge clk) overflow_q <= rx.tvalid && rx.tlast && refused && !rst;
@@ -348,7 +392,8 @@ module packet_rx
   always_comb begin
     events = '0;
     events.drop_overflow = overflow_q;
-    if (settled) begin
+    events.rx_card = settled && s10_q.card;
+    if (settled && (good || !s10_q.card)) begin
       unique case (s10_q.drop)
         DROP_NONE: begin
           events.rx_frame = 1'b1;

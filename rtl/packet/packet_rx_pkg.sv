@@ -29,7 +29,8 @@ package packet_rx_pkg;
     DROP_IPV6_HEADER,
     DROP_IPV6_EXTENSION,
     DROP_IPV6_FRAGMENT,
-    DROP_ND
+    DROP_ND,
+    DROP_ALONE             // no drop: the frame is for the card alone
   } drop_e;
 
   // The positions of a payload: the start of the frame, or after headers. Few positions, which keeps shifters small.
@@ -54,6 +55,12 @@ package packet_rx_pkg;
   typedef struct packed {
     drop_e        drop;            // from the checks of the headers
     frame_class_e cls;
+    listener_e    listener;
+    logic         for_card;        // it is for the station of the network card,
+    logic         group;           // to a group,
+    logic         asks_us;         // an ARP request for the device's address
+    logic         flow_known;      // it has ports in the known place,
+    logic         sum_known;       // and checksums that cover all of its IP packet are in the known places
     logic         ipv4;            // there is an IPv4 header to check,
     logic         sum_checked;     // and a UDP or ICMP checksum
     logic         headers_fit;     // the length of the IP packet covers all headers, pad and ICRC
@@ -64,6 +71,8 @@ package packet_rx_pkg;
 
   typedef struct packed {
     logic        ipv4_ok;          // the IPv4 header checksum is right, or there is none
+    logic        card;             // the network card gets the frame,
+    logic        alone;            // and no unit of the device
     logic [18:0] pseudo_sum;       // the part of the payload checksum from the pseudo-header
   } checks_t;
 

@@ -11,7 +11,7 @@ module pcie_completion_split
 ) (
     input  logic       clk,
     input  logic       rst,
-    input  logic [2:0] mps,                   // as pcie_config_t
+    input  logic [FUNCTIONS_MAX-1:0][2:0] mps,   // by function, as pcie_config_t
     stream_if.sink     request,               // host_request_t
     stream_if.source   piece                  // read_piece_t
 );
@@ -24,8 +24,11 @@ module pcie_completion_split
   logic          valid_q, first_q;
 
   // The boundaries are at multiples of a power of two: it less one.
-  tlp_bytes_t mask_q;
-  always_ff @(posedge clk) mask_q <= (size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps)) - 1'b1;
+  tlp_bytes_t [FUNCTIONS_MAX-1:0] mask_q;
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mask
+    always_ff @(posedge clk)
+      mask_q[i] <= (size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i])) - 1'b1;
+  end
   function automatic tlp_bytes_t mask_of(place_e place, tlp_bytes_t memory);
     return place == PLACE_REGISTERS ? REGISTERS_MASK : memory;
   endfunction
@@ -38,6 +41,7 @@ module pcie_completion_split
   always_comb begin
     piece.data              = '0;
     piece.data.place        = request_q.place;
+    piece.data.func         = request_q.func;
     piece.data.first        = first_q;
     piece.data.none         = first_be == '0;
     piece.data.addr         = request_q.addr;
@@ -54,8 +58,8 @@ module pcie_completion_split
   host_request_t next;
   tlp_bytes_t    next_mask, mask, behind;     // behind: bytes of the first dword's block that follow it
   assign next      = request.data;
-  assign next_mask = mask_of(next.place, mask_q);
-  assign mask      = mask_of(request_q.place, mask_q);
+  assign next_mask = mask_of(next.place, mask_q[next.func]);
+  assign mask      = mask_of(request_q.place, mask_q[request_q.func]);
   assign behind    = ~tlp_bytes_t'({next.addr[11:2], 2'b11}) & next_mask;
   always_ff @(posedge clk) begin
     if (request.ready) begin

@@ -18,7 +18,7 @@ module pcie_completions
 ) (
     input  logic                     clk,
     input  logic                     rst,
-    input  pcie_id_t                 id,
+    input  pcie_configs_t            settings,
     // requests, when they are sent
     input  logic                     asked,
     input  logic [$clog2(TAGS)-1:0]  asked_tag,
@@ -30,6 +30,7 @@ module pcie_completions
     axis_if.sink                     payload,
     // pcie_tags
     output logic [$clog2(TAGS)-1:0]  look,
+    input  function_t                look_func,
     input  logic                     look_waits,
     input  logic                     look_late,
     stream_if.sink                   expired,       // logic [$clog2(TAGS)-1:0]
@@ -73,6 +74,7 @@ module pcie_completions
 
   // ---- the next completion, with what is known of its tag ----
   logic        valid_q, expired_q, waits_q, late_q, failed_q, ends_late_q;
+  logic        mine_q;           // its requester ID is that of the function that has the tag
   logic        well_q, last_q;   // by itself it can be one of a request; it is the last one
   logic        again_q;          // of the tag of the completion before
   logic        over_q;           // which has finished the request
@@ -83,7 +85,7 @@ module pcie_completions
   logic        done;             // with the one that is here
   wire         free = !valid_q || done;
   wire         load = free && !expired.valid && header.valid;
-  wire         same = valid_q && !expired_q && waits_q && tag_q == look;   // the next one's rest is not in the table yet
+  wire         same = valid_q && !expired_q && waits_q && mine_q && tag_q == look;   // the next one's rest is not in the table yet
 
   assign next          = header.data;
   assign look          = tag_t'(next.tag);
@@ -93,11 +95,12 @@ module pcie_completions
   assign next_rest     = same ? rest : rest_t'(begun_q[look] ? rests[look] : requests[look]);
   // The completion before this one, which is told of now, may have finished its request.
   wire finished   = finish && again_q;
-  wire waits      = waits_q && !finished && !over_q;
-  wire late_there = !expired_q && (finished ? finish_given_up : late_q && !(late_end && again_q));   // then no read waits
+  wire waits      = waits_q && mine_q && !finished && !over_q;
+  wire late_there = !expired_q && (finished ? finish_given_up : late_q && mine_q && !(late_end && again_q));   // then no read waits
   wire next_well  = tlp_has_data(next.kind) && next.length != '0 && tlp_bytes_t'({next.length, 2'b00}) <= next.byte_count
                     && (tlp_bytes_t'({next.length, 2'b00}) == next.byte_count || 4'(next.lower_addr[5:2] + next.length[3:0]) == '0);
-  wire ours       = 32'(next.tag) < TAGS && next.requester_id == id;
+  wire [FUNCTIONS_MAX-1:0] ids = {next.requester_id == settings[1].id, next.requester_id == settings[0].id};
+  wire ours       = 32'(next.tag) < TAGS;
   wire told       = finish_tag == look;   // of the next one's tag
 
   always_ff @(posedge clk) begin
@@ -107,6 +110,7 @@ module pcie_completions
       again_q   <= next_tag == tag_q;
       tail_q    <= lane_t'(next.length) - 1'b1;
       expired_q <= expired.valid;
+      mine_q    <= expired.valid || ids[look_func];
       rest_q    <= next_rest;
       failed_q  <= next.kind == TLP_COMPLETION || next.status != CPL_SUCCESS;
       well_q    <= next_well;

@@ -14,7 +14,7 @@ module pcie_host_memory
 ) (
     input  logic     clk,
     input  logic     rst,
-    input  pcie_id_t id,
+    input  pcie_configs_t settings,
     stream_if.sink   request,                 // host_request_t, a write
     axis_if.sink     data,
     output logic     written,                 // pulse: a write is done, in order
@@ -109,7 +109,7 @@ module pcie_host_memory
   assign verdict.ready = goes;
   assign kept.ready    = goes;
   assign answer.valid  = goes && !skip;
-  assign answer.data   = completion_of(kept.data, id, verdict.data ? CPL_ABORT : CPL_SUCCESS);
+  assign answer.data   = completion_of(kept.data, settings, verdict.data ? CPL_ABORT : CPL_SUCCESS);
   assign route.valid   = goes;
   assign route.data    = skip || verdict.data;
   assign read_error    = answer.valid && verdict.data;

@@ -13,7 +13,7 @@ module pcie_host_registers
 ) (
     input  logic     clk,
     input  logic     rst,
-    input  pcie_id_t id,
+    input  pcie_configs_t settings,
     stream_if.sink   request,             // host_request_t, a write
     axis_if.sink     data,
     output logic     written,             // pulse: a write is done
@@ -127,7 +127,7 @@ module pcie_host_registers
   assign registers.araddr  = AXIL_ADDR_W'(r_addr_q);
   assign registers.rready  = r_state_q == R_WAIT && read.tready;
   assign header.valid      = r_state_q == R_ANSWER;
-  assign header.data       = completion_of(piece_q, id, r_error_q ? CPL_ABORT : CPL_SUCCESS);
+  assign header.data       = completion_of(piece_q, settings, r_error_q ? CPL_ABORT : CPL_SUCCESS);
   assign read_error        = told && r_error_q;
 
   // The store holds this piece beside those that are told: so it never waits for itself.

@@ -19,7 +19,8 @@ module pcie_host_writes
     axis_if.source     out_data[2],
     input  logic [1:0] done,                     // pulses: a write to there is done
     output logic       dropped,                  // pulse: a write was damaged
-    output logic       ended,                    // pulse: a write is done or dropped, in order
+    output logic       ended,                    // pulse: a write is done or dropped, in order,
+    output function_t  ended_func,               //   of this function
     output logic [$clog2(WRITES):0] inside_      // writes that have not ended
 );
   typedef logic [$clog2(WRITES):0] count_t;
@@ -31,6 +32,7 @@ module pcie_host_writes
 
   count_t inside_q, pending_q;                   // taken and not ended; given on and not done
   logic [2:0] bar_q;                             // of those
+  function_t  func_q;
   logic room;
 
   stream_if #(.T(host_request_t)) promised_in ();
@@ -66,7 +68,7 @@ module pcie_host_writes
   // ---- on, by place ----
   logic [1:0] ready;
   wire place = whole.data.request.place != PLACE_REGISTERS;
-  wire may   = !whole.data.damaged && (pending_q == '0 || whole.data.request.bar == bar_q) && route.ready;
+  wire may   = !whole.data.damaged && (pending_q == '0 || (whole.data.request.bar == bar_q && whole.data.request.func == func_q)) && route.ready;
   wire skip  = whole.valid && whole.data.damaged && pending_q == '0;   // it ends in its turn too
   wire goes  = whole.valid && may && ready[place];
   for (genvar i = 0; i < 2; i++) begin : g_out
@@ -81,8 +83,10 @@ module pcie_host_writes
 
   assign inside_ = inside_q;
   assign ended   = |done || skip;
+  assign ended_func = skip ? whole.data.request.func : func_q;
   always_ff @(posedge clk) begin
-    if (goes) bar_q <= whole.data.request.bar;
+    if (goes) bar_q  <= whole.data.request.bar;
+    if (goes) func_q <= whole.data.request.func;
     if (rst) begin
       inside_q  <= '0;
       pending_q <= '0;

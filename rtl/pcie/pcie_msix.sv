@@ -17,7 +17,7 @@ module pcie_msix
     input  logic         clk,
     input  logic         rst,
     input  pcie_config_t settings,
-    input  logic         reset,              // a function-level reset is under way: all is masked, nothing pending
+    input  logic         reset,              // a function-level reset is under way: all is as after `rst` but what is on its way
     axil_if.slave        bus,                // 12 bits of address
     stream_if.sink       request,            // logic [$clog2(VECTORS)-1:0]
     stream_if.source     header,             // tlp_header_t
@@ -149,6 +149,8 @@ module pcie_msix
     if (reset) begin
       pending_q <= '0;
       masked_q  <= '1;
+      limited_q <= '0;
+      waits_q   <= '0;
     end
     if (rst) begin
       state_q   <= M_PICK;

@@ -70,7 +70,22 @@ package pcie_pkg;
     logic        poisoned;       // EP: the payload is known to be wrong
   } tlp_header_t;
 
-  // What configuration space says. May change at any time.
+  // Functions of a device: 0 is the device, 1 its network card, if it has one.
+  localparam int unsigned FUNCTIONS_MAX = 2;
+  localparam int unsigned NETWORK_CARD = 1;
+  typedef logic [$clog2(FUNCTIONS_MAX)-1:0] function_t;
+
+  // Host memory as the functions of a device see it: each has IO virtual addresses of its own, below 2^63. With more than one function the
+  // highest bit of an address at the plane's port says whose it is; with one it is a bit as the others.
+  function automatic function_t function_of(addr_t addr, int unsigned functions);
+    return functions > 1 && addr[ADDR_W-1];
+  endfunction
+
+  function automatic addr_t bus_address(addr_t addr, int unsigned functions);
+    return functions > 1 ? {1'b0, addr[ADDR_W-2:0]} : addr;
+  endfunction
+
+  // What configuration space says of a function. May change at any time.
   typedef struct packed {
     pcie_id_t   id;              // captured with the last configuration write
     logic [2:0] mps;             // largest payload: 128 << mps bytes, 0 to 5
@@ -82,6 +97,7 @@ package pcie_pkg;
     logic       msix_enable;
     logic       msix_mask;       // function mask
   } pcie_config_t;
+  typedef pcie_config_t [FUNCTIONS_MAX-1:0] pcie_configs_t;
 
   function automatic tlp_bytes_t size_bytes(logic [2:0] encoded);
     return encoded >= 3'd5 ? 13'd4096 : 13'd128 << encoded;
@@ -123,6 +139,7 @@ package pcie_pkg;
   // ---- the completer ----
   localparam int unsigned BARS = 6;
   typedef memory_range_t [BARS-1:0] bar_map_t;   // per BAR: its size (0: there is none) and where its addresses begin in the device
+  typedef bar_map_t [FUNCTIONS_MAX-1:0] bar_maps_t;
 
   // Where a request that is answered goes.
   typedef enum logic [1:0] {
@@ -134,6 +151,7 @@ package pcie_pkg;
   // A request with its address in the device.
   typedef struct packed {
     place_e      place;
+    function_t   func;
     logic [2:0]  bar;
     addr_t       addr;
     tlp_dwords_t dwords;
@@ -148,6 +166,7 @@ package pcie_pkg;
   // The part of a read that one completion answers.
   typedef struct packed {
     place_e      place;
+    function_t   func;
     logic        first;        // of its request
     logic        none;         // no byte is enabled: a read that only waits for the writes before it
     addr_t       addr;
@@ -160,11 +179,12 @@ package pcie_pkg;
     logic [2:0]  attr;
   } read_piece_t;
 
-  function automatic tlp_header_t completion_of(read_piece_t piece, pcie_id_t completer_id, cpl_status_e status);
+  function automatic tlp_header_t completion_of(read_piece_t piece, pcie_configs_t settings, cpl_status_e status);
     tlp_header_t header;
     header              = '0;
     header.kind         = status == CPL_SUCCESS ? TLP_COMPLETION_DATA : TLP_COMPLETION;
-    header.completer_id = completer_id;
+    header.func         = 8'(piece.func);   // within the device: 0 where it leaves
+    header.completer_id = settings[piece.func].id;
     header.status       = status;
     header.byte_count   = piece.byte_count;
     header.lower_addr   = piece.lower_addr;
@@ -174,6 +194,11 @@ package pcie_pkg;
     header.tc           = piece.tc;
     header.attr         = piece.attr;
     return header;
+  endfunction
+
+  // It is the last one of its request.
+  function automatic logic completion_ends(tlp_header_t header);
+    return header.kind == TLP_COMPLETION || 13'({header.length, 2'b00}) - 13'(header.lower_addr[1:0]) >= header.byte_count;
   endfunction
 
   typedef struct packed {
@@ -254,6 +279,7 @@ package pcie_pkg;
   localparam logic [11:0] MSIX_PBA      = 12'h800;   // a bit a vector
   localparam logic [11:0] MSIX_INTERVAL = 12'hc00;   // 4 bytes a vector: least cycles between two of its interrupts
   localparam int unsigned MSIX_VECTORS_MAX = 128;
+  typedef logic [$clog2(MSIX_VECTORS_MAX)-1:0] msix_vector_t;
   localparam int unsigned MSIX_INTERVAL_W = 24;
 
   typedef struct packed {
@@ -266,5 +292,7 @@ package pcie_pkg;
     requester_events_t requester;
     msix_events_t      msix;
     logic              resets;  // function-level resets done
+    msix_events_t      network_msix;     // of the network card
+    logic              network_resets;
   } pcie_events_t;
 endpackage

@@ -5,8 +5,12 @@
 // order to the slot (pcie_transmit). What comes is separated by its kind, without latency; the memory behind the BARs must not wait for
 // host memory.
 //
-// Function-level reset: while `flr_request`, requests are refused, nothing is sent but completions, reads of host memory end with errors.
-// `flr_done` is high from when nothing is under way any more until `flr_request` falls.
+// A device has one function or two (FUNCTIONS). Each has its own settings, BARs, vectors and IO virtual addresses, and is reset without
+// the other: with two, the highest bit of an address at `host` says whose it is (function_of), and BAR 0 of the second has its place among
+// the addresses of `registers`.
+//
+// Function-level reset: while `flr_request`, requests to the function are refused, nothing of it is sent but completions, its reads of host
+// memory end with errors. `flr_done` is high from when nothing of it is under way any more until `flr_request` falls.
 module pcie_plane
   import memory_pkg::*;
   import pcie_pkg::*;
@@ -14,31 +18,32 @@ module pcie_plane
     parameter int unsigned DATA_W = 512,
     parameter int unsigned AXIL_ADDR_W = 20,
     parameter int unsigned ID_W = 4,              // of `host`; `memory` has the same
-    parameter bar_map_t BAR_MAP = '0,
+    parameter int unsigned FUNCTIONS = 1,         // 1 or 2
+    parameter bar_maps_t BAR_MAP = '0,            // by function
     parameter int unsigned TAGS = 64,             // power of two, 32 to 256
     parameter int unsigned BUFFER_BEATS = 512,    // of reads of host memory
     parameter int unsigned TIMEOUT = 250_000,     // cycles
-    parameter int unsigned VECTORS = 32,
+    parameter logic [FUNCTIONS_MAX-1:0][31:0] VECTORS = {32'd2, 32'd32},   // by function
     parameter int unsigned LARGEST = 512,         // bytes of a payload or read, if the settings allow more
     parameter int unsigned READS = 64             // non-posted requests of the host, see pcie_completer
 ) (
     input  logic         clk,
     input  logic         rst,
     // the slot
-    input  pcie_config_t settings,
+    input  pcie_configs_t settings,
     input  tlp_credits_t credits,
-    input  logic         flr_request,
-    output logic         flr_done,
+    input  logic [FUNCTIONS_MAX-1:0] flr_request,
+    output logic [FUNCTIONS_MAX-1:0] flr_done,
     stream_if.sink       rx_header,               // tlp_header_t
     axis_if.sink         rx_data,
     stream_if.source     tx_header,               // tlp_header_t
     axis_if.source       tx_data,
     // the device
-    axil_if.master       registers,               // BAR 0
+    axil_if.master       registers,               // BAR 0 of each function
     axi_if.master        memory,                  // the other BARs
     axi_if.slave         host,                    // host memory
-    axil_if.slave        msix_registers,          // 12 bits of address: in the space of `registers`
-    stream_if.sink       interrupt,               // logic [$clog2(VECTORS)-1:0]
+    axil_if.slave        msix_registers[FUNCTIONS],   // 12 bits of address: in the space of `registers`
+    stream_if.sink       interrupt[FUNCTIONS],    // msix_vector_t; one that there is not is dropped
     output pcie_events_t events,
     output logic         idle
 );
@@ -54,10 +59,21 @@ module pcie_plane
 
   completer_events_t completer_events;
   requester_events_t requester_events;
-  msix_events_t      msix_events;
+  msix_events_t [FUNCTIONS_MAX-1:0] msix_events;
   logic [5:0]        writes_inside;
-  logic              write_gone, rx_idle, completer_idle, requester_quiet, requester_idle, msix_idle, transmit_idle;
-  logic              reset_q, told_q;
+  logic [3:0]        leaving;
+  logic              write_gone, left, rx_idle, completer_idle, requester_idle, msix_idle, transmit_idle;
+  logic [FUNCTIONS_MAX-1:0] reset, completer_quiet, requester_quiet, ended;
+
+  if (FUNCTIONS < 1 || FUNCTIONS > FUNCTIONS_MAX) begin : g_bad
+    $fatal(1, "FUNCTIONS must be 1 or 2");
+  end
+
+  // A function that there is not sends and answers nothing, whatever the slot says of it.
+  pcie_configs_t is;
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_settings
+    assign is[i] = i < FUNCTIONS ? settings[i] : '0;
+  end
 
   // ---- what comes: requests, completions ----
   tlp_header_t header;
@@ -70,33 +86,42 @@ module pcie_plane
   pcie_completer #(
       .DATA_W(DATA_W), .AXIL_ADDR_W(AXIL_ADDR_W), .ID_W(ID_W), .BAR_MAP(BAR_MAP), .LARGEST(LARGEST), .READS(READS)
   ) completer (
-      .clk, .rst, .settings, .refuse(reset_q), .rx_header(received_header[0]), .rx_data(received_data[0]), .tx_header(completion_header),
-      .tx_data(completion_data), .registers, .memory, .events(completer_events), .idle(completer_idle)
+      .clk, .rst, .settings(is), .refuse(reset), .rx_header(received_header[0]), .rx_data(received_data[0]), .tx_header(completion_header),
+      .tx_data(completion_data), .registers, .memory, .events(completer_events), .quiet(completer_quiet), .idle(completer_idle)
   );
   pcie_requester #(
-      .DATA_W(DATA_W), .ID_W(ID_W), .TAGS(TAGS), .BUFFER_BEATS(BUFFER_BEATS), .LARGEST(LARGEST), .TIMEOUT(TIMEOUT)
+      .DATA_W(DATA_W), .ID_W(ID_W), .FUNCTIONS(FUNCTIONS), .TAGS(TAGS), .BUFFER_BEATS(BUFFER_BEATS), .LARGEST(LARGEST), .TIMEOUT(TIMEOUT)
   ) requester (
-      .clk, .rst, .settings, .reset(reset_q), .host, .write_header, .write_data, .read_header, .completion_header(received_header[1]),
+      .clk, .rst, .settings(is), .reset, .host, .write_header, .write_data, .read_header, .completion_header(received_header[1]),
       .completion_data(received_data[1]), .writes_inside, .write_gone, .events(requester_events), .quiet(requester_quiet),
       .idle(requester_idle)
   );
-  pcie_msix #(.DATA_W(DATA_W), .VECTORS(VECTORS)) msix (
-      .clk, .rst, .settings, .reset(reset_q), .bus(msix_registers), .request(interrupt), .header(interrupt_header), .payload(interrupt_data),
+  pcie_interrupts #(.DATA_W(DATA_W), .FUNCTIONS(FUNCTIONS), .VECTORS(VECTORS)) interrupts (
+      .clk, .rst, .settings(is), .reset, .bus(msix_registers), .request(interrupt), .header(interrupt_header), .payload(interrupt_data),
       .events(msix_events), .idle(msix_idle)
   );
   pcie_transmit #(.DATA_W(DATA_W), .LARGEST(LARGEST)) transmit (
       .clk, .rst, .credits, .write_header, .write_data, .writes_inside, .write_gone, .interrupt_header, .interrupt_data, .read_header,
-      .completion_header, .completion_data, .tx_header, .tx_data, .idle(transmit_idle)
+      .completion_header, .completion_data, .tx_header, .tx_data, .leaving, .left, .idle(transmit_idle)
   );
 
   // ---- function-level reset ----
-  wire quiet = rx_idle && completer_idle && requester_quiet && transmit_idle;
-  assign flr_done = told_q;
-  always_ff @(posedge clk) begin
-    reset_q <= !rst && flr_request;
-    told_q  <= !rst && flr_request && reset_q && (quiet || told_q);
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_reset
+    if (i < FUNCTIONS) begin : g_there
+      pcie_function_reset function_reset (
+          .clk, .rst, .request(flr_request[i]), .reset(reset[i]), .quiet(completer_quiet[i] && requester_quiet[i]), .header_waits(tx_header.valid),
+          .header_taken(tx_header.valid && tx_header.ready), .leaving, .left, .done(flr_done[i]), .ended(ended[i])
+      );
+    end else begin : g_none
+      assign reset[i]    = 1'b0;
+      assign flr_done[i] = 1'b0;
+      assign ended[i]    = 1'b0;
+    end
   end
 
-  assign events = '{completer: completer_events, requester: requester_events, msix: msix_events, resets: told_q && !flr_request};
+  assign events = '{
+      completer: completer_events, requester: requester_events, msix: msix_events[0], resets: ended[0], network_msix: msix_events[NETWORK_CARD],
+      network_resets: ended[NETWORK_CARD]
+  };
   assign idle   = rx_idle && completer_idle && requester_idle && msix_idle && transmit_idle;
 endmodule

@@ -9,11 +9,12 @@ module pcie_read_parts
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W = 4,
+    parameter int unsigned FUNCTIONS = 1,
     parameter int unsigned LARGEST = 512          // bytes, a power of two from 128
 ) (
     input  logic            clk,
     input  logic            rst,
-    input  logic [2:0]      mrrs,                 // as pcie_config_t
+    input  logic [FUNCTIONS_MAX-1:0][2:0] mrrs,   // by function, as pcie_config_t
     stream_if.sink          burst,                // read_burst_t
     input  logic [ID_W-1:0] burst_id,             // with it
     stream_if.source        part,                 // read_part_t
@@ -32,8 +33,13 @@ module pcie_read_parts
   left_t       left_q;
   tlp_dwords_t room_q;                            // dwords to the next boundary
   // The boundaries are at multiples of a power of two: it less one.
-  tlp_bytes_t  mask_q;
-  always_ff @(posedge clk) mask_q <= (size_bytes(mrrs) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mrrs)) - 1'b1;
+  tlp_bytes_t [FUNCTIONS_MAX-1:0] masks_q;
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mask
+    always_ff @(posedge clk)
+      masks_q[i] <= (size_bytes(mrrs[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mrrs[i])) - 1'b1;
+  end
+  wire tlp_bytes_t asked_mask = masks_q[function_of(asked.addr, FUNCTIONS)];
+  wire tlp_bytes_t mask       = masks_q[function_of(addr_q, FUNCTIONS)];
   wire last = 16'(left_q) <= 16'(room_q);
   wire step = valid_q && part.ready;
 
@@ -45,17 +51,17 @@ module pcie_read_parts
     if (burst.ready) begin
       addr_q  <= {asked.addr[ADDR_W-1:2], 2'b00};
       left_q  <= ((left_t'(asked.len) + 1'b1) << LANE_W) - left_t'(asked.addr[2+:LANE_W]);
-      room_q  <= {1'b0, ~asked.addr[11:2] & mask_q[11:2]} + 1'b1;
+      room_q  <= {1'b0, ~asked.addr[11:2] & asked_mask[11:2]} + 1'b1;
       part_id <= burst_id;
     end else if (step) begin
       addr_q <= {addr_q[ADDR_W-1:12], addr_q[11:0] + 12'({room_q, 2'b00})};   // a burst lies in a page
       left_q <= left_q - left_t'(room_q);
-      room_q <= {1'b0, mask_q[11:2]} + 1'b1;
+      room_q <= {1'b0, mask[11:2]} + 1'b1;
     end
     if (rst) valid_q <= 1'b0;
     else if (burst.ready) valid_q <= burst.valid;
   end
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, asked.addr[1:0], mask_q[12], mask_q[1:0]};
+  assign unused_ok = &{1'b0, asked.addr[1:0], asked_mask[12], asked_mask[1:0], mask[12], mask[1:0]};
 endmodule

@@ -5,9 +5,12 @@
 // before it is sent, so completions are always taken, in any order; data goes back in the order of the addresses. A read is offered to
 // `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
 //
-// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP. While `off` (bus mastering is off, or a
-// function-level reset) nothing is sent: bursts are answered with SLVERR, at once; in `reset` also those whose reads were sent. Nothing waits
-// for ever.
+// With two functions, the highest bit of an address says whose it is (function_of): it becomes the requester, and the function's own settings
+// and its reset hold. They share tags and buffer, and the order of the data that goes back.
+//
+// UR, CA, a poisoned or malformed completion and a timeout are SLVERR of the beats of that TLP. While a function is `off` (bus mastering
+// is off, or a function-level reset) nothing of it is sent: its bursts are answered with SLVERR, at once; in `reset` also those whose reads
+// were sent. Nothing waits for ever.
 //
 // Latency: AR to the header 2 cycles, the last beat of its completions to R 4; writes as there. One beat a cycle each way; a read TLP a
 // cycle.
@@ -17,6 +20,7 @@ module pcie_requester
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W = 4,
+    parameter int unsigned FUNCTIONS = 1,           // 1 or 2
     parameter int unsigned TAGS = 64,               // power of two, 32 to 256
     parameter int unsigned BUFFER_BEATS = 512,      // power of two: at one beat a cycle this must cover the latency of the host
     parameter int unsigned LARGEST = 512,           // bytes of a TLP, if the settings allow more
@@ -24,8 +28,8 @@ module pcie_requester
 ) (
     input  logic              clk,
     input  logic              rst,
-    input  pcie_config_t      settings,
-    input  logic              reset,                // a function-level reset is under way
+    input  pcie_configs_t     settings,
+    input  logic [FUNCTIONS_MAX-1:0] reset,         // a function-level reset is under way
     axi_if.slave              host,
     stream_if.source          write_header,         // tlp_header_t
     axis_if.source            write_data,
@@ -35,7 +39,7 @@ module pcie_requester
     output logic [5:0]        writes_inside,
     output logic              write_gone,
     output requester_events_t events,
-    output logic              quiet,                // no read waits for completions
+    output logic [FUNCTIONS_MAX-1:0] quiet,         // no read of this function waits for completions
     output logic              idle                  // no burst inside
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -49,13 +53,22 @@ module pcie_requester
     $fatal(1, "the buffer must hold a read of LARGEST bytes, which are 128 or more");
   end
 
-  wire off = !settings.bus_master || reset;
+  // Tags of more than 5 bits are used if no function that sends is denied them: tags are taken in turn by all.
+  logic [FUNCTIONS_MAX-1:0] off, short_tags;
+  logic [FUNCTIONS_MAX-1:0][2:0] mrrs;
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_settings
+    assign off[i]        = !settings[i].bus_master || reset[i];
+    assign short_tags[i] = settings[i].bus_master && !settings[i].extended_tags;
+    assign mrrs[i]       = settings[i].mrrs;
+  end
+  logic extended_q;
+  always_ff @(posedge clk) extended_q <= short_tags == '0;
   axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) giving ();    // R
   axi_if #(.DATA_W(DATA_W), .ID_W(ID_W)) writer ();
   logic sent, dropped, writes_idle;
 
   // ---- writes ----
-  pcie_requester_writes #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) writes (
+  pcie_requester_writes #(.DATA_W(DATA_W), .ID_W(ID_W), .FUNCTIONS(FUNCTIONS), .LARGEST(LARGEST)) writes (
       .clk, .rst, .settings, .off, .in(writer), .header(write_header), .payload(write_data), .inside_(writes_inside), .gone(write_gone),
       .sent, .dropped, .idle(writes_idle)
   );
@@ -80,8 +93,8 @@ module pcie_requester
   assign now   = part.data.part;
   assign beats = beats_t'(part.data.more) + 1'b1;
 
-  pcie_read_parts #(.DATA_W(DATA_W), .ID_W(ID_W), .LARGEST(LARGEST)) parts (
-      .clk, .rst, .mrrs(settings.mrrs), .burst, .burst_id(host.arid), .part(cut), .part_id(cut_id)
+  pcie_read_parts #(.DATA_W(DATA_W), .ID_W(ID_W), .FUNCTIONS(FUNCTIONS), .LARGEST(LARGEST)) parts (
+      .clk, .rst, .mrrs, .burst, .burst_id(host.arid), .part(cut), .part_id(cut_id)
   );
   assign next         = cut.data;
   assign placed.valid = cut.valid;
@@ -91,9 +104,10 @@ module pcie_requester
   assign cut.ready    = placed.ready;
   stream_slice #(.T(placed_t)) place (.clk, .rst, .in(placed), .out(part));
 
-  wire may  = part.valid && order_room && !off && tag.valid && beats <= free_q;
+  wire function_t func = function_of(now.addr, FUNCTIONS);
+  wire may  = part.valid && order_room && !off[func] && tag.valid && beats <= free_q;
   wire asks = may && read_header.ready;
-  wire skip = part.valid && order_room && off;
+  wire skip = part.valid && order_room && off[func];
   assign read_header.valid = may;
   assign part.ready        = asks || skip;
   assign tag.ready         = asks;
@@ -101,11 +115,11 @@ module pcie_requester
     tlp_header_t told;
     told              = '0;
     told.kind         = TLP_MEM_READ;
-    told.addr         = now.addr;
+    told.addr         = bus_address(now.addr, FUNCTIONS);
     told.length       = now.dwords;
     told.first_be     = '1;
     told.last_be      = now.dwords == 11'd1 ? '0 : '1;
-    told.requester_id = settings.id;
+    told.requester_id = settings[func].id;
     told.tag          = tlp_tag_t'(tag.data);
     read_header.data  = told;
   end
@@ -113,19 +127,21 @@ module pcie_requester
   // ---- their completions ----
   stream_if #(.T(tag_t)) expired ();
   tag_t look, finish_tag, oldest, drained_tag;
-  logic look_waits, look_late, expired_waits, finish, finish_error, finish_given_up, late_end, oldest_done, oldest_error, drained, none_busy;
+  function_t look_func;
+  logic [FUNCTIONS_MAX-1:0] none_busy;
+  logic look_waits, look_late, expired_waits, finish, finish_error, finish_given_up, late_end, oldest_done, oldest_error, drained;
   logic write, unexpected, late, completions_idle, return_idle;
   logic [AT_W-1:0]   write_at;
   logic [DATA_W-1:0] write_beat;
   fault_e            cause;
 
-  pcie_tags #(.TAGS(TAGS), .TIMEOUT(TIMEOUT)) tags (
-      .clk, .rst, .extended(settings.extended_tags), .next(tag), .end_all(reset), .look, .look_waits, .look_late, .finish, .finish_error,
+  pcie_tags #(.TAGS(TAGS), .FUNCTIONS(FUNCTIONS), .TIMEOUT(TIMEOUT)) tags (
+      .clk, .rst, .extended(extended_q), .next(tag), .next_func(func), .end_all(reset), .look, .look_func, .look_waits, .look_late, .finish, .finish_error,
       .finish_given_up, .late_end, .finish_tag, .expired, .expired_waits, .oldest, .oldest_done, .oldest_error, .drained, .drained_tag, .none_busy
   );
   pcie_completions #(.DATA_W(DATA_W), .TAGS(TAGS), .BEATS(BUFFER_BEATS)) completions (
-      .clk, .rst, .id(settings.id), .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]),
-      .asked_dwords(now.dwords), .header(completion_header), .payload(completion_data), .look, .look_waits, .look_late, .expired, .expired_waits,
+      .clk, .rst, .settings, .asked(asks), .asked_tag(tag.data), .asked_at(at_q), .asked_addr(now.addr[6:0]),
+      .asked_dwords(now.dwords), .header(completion_header), .payload(completion_data), .look, .look_func, .look_waits, .look_late, .expired, .expired_waits,
       .finish, .finish_error, .finish_given_up, .late_end, .finish_tag, .write, .write_at, .write_data(write_beat), .fault(cause), .unexpected,
       .late, .idle(completions_idle)
   );
@@ -189,8 +205,8 @@ module pcie_requester
   assign writer.arvalid = '0;
   assign writer.rready = '0;
 
-  assign quiet = none_busy && completions_idle;
-  assign idle  = quiet && writes_idle && !cut.valid && !part.valid && return_idle;
+  assign quiet = none_busy;
+  assign idle  = &none_busy && completions_idle && writes_idle && !cut.valid && !part.valid && return_idle;
 
   always_ff @(posedge clk) begin
     events.writes      <= sent;

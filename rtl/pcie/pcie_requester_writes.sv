@@ -2,7 +2,7 @@
 
 // Writes of the device to host memory: AXI4 bursts as memory write TLPs, in order. A TLP is stored whole before it is offered. A write is
 // posted: its response comes when the last TLP of the burst has left here, which says that everything that the device sends later is behind
-// it; the host answers nothing. While `off`, TLPs are dropped, and their bursts answered with SLVERR. Latency: AW to the header 7 cycles, W
+// it; the host answers nothing. While its function is `off`, a TLP is dropped, and its burst answered with SLVERR. Latency: AW to the header 7 cycles, W
 // 5 (of the last beat); last beat of the payload out to B 2. One beat a cycle, one TLP a cycle. BURSTS bursts are inside until their
 // responses are taken; then AW stops.
 module pcie_requester_writes
@@ -11,14 +11,15 @@ module pcie_requester_writes
 #(
     parameter int unsigned DATA_W = 512,
     parameter int unsigned ID_W = 4,
+    parameter int unsigned FUNCTIONS = 1,
     parameter int unsigned LARGEST = 512,          // bytes of a payload
     parameter int unsigned BURSTS = 32,            // a power of two
     parameter int unsigned STORE_BYTES = 2048      // of payloads, a power of two: one that leaves, one that comes, and as much for a wait
 ) (
     input  logic              clk,
     input  logic              rst,
-    input  pcie_config_t      settings,
-    input  logic              off,                 // nothing may be sent
+    input  pcie_configs_t     settings,
+    input  logic [FUNCTIONS_MAX-1:0] off,          // nothing of this function may be sent
     axi_if.slave              in,                  // write channels
     stream_if.source          header,              // tlp_header_t; taken back when `off` rises
     axis_if.source            payload,
@@ -65,13 +66,17 @@ module pcie_requester_writes
   axis_if #(.DATA_W(DATA_W)) stored ();
   logic [DATA_W-1:0] run_data;
   logic store_room_q;
-  logic next_valid, next_bottom, beats_idle, join_idle, none_stored;
+  logic out_free, next_valid, next_bottom, beats_idle, join_idle, none_stored;
 
-  pcie_write_beats #(.DATA_W(DATA_W), .LARGEST(LARGEST)) beats (
-      .clk, .rst, .mps(settings.mps), .in(bounded), .out(run), .out_data(run_data), .next_valid, .next_bottom, .idle(beats_idle)
+  logic [FUNCTIONS_MAX-1:0][2:0] mps;
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mps
+    assign mps[i] = settings[i].mps;
+  end
+  pcie_write_beats #(.DATA_W(DATA_W), .FUNCTIONS(FUNCTIONS), .LARGEST(LARGEST)) beats (
+      .clk, .rst, .mps, .in(bounded), .out(run), .out_data(run_data), .out_free, .next_valid, .next_bottom, .idle(beats_idle)
   );
   pcie_write_join #(.DATA_W(DATA_W)) join_beats (
-      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .room(store_room_q), .idle(join_idle)
+      .clk, .rst, .run, .run_data, .next_valid, .next_bottom, .tlp(tlp_in), .payload(stored_in), .room(store_room_q), .free(out_free), .idle(join_idle)
   );
   stream_fifo #(.T(write_tlp_t), .DEPTH(TLPS)) tlps (.clk, .rst, .in(tlp_in), .out(tlp), .empty(none_stored));
   axis_fifo #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (.clk, .rst, .in(stored_in), .out(stored), .empty());
@@ -101,25 +106,27 @@ module pcie_requester_writes
   write_tlp_t now;
   logic none_leaves;
   assign now = tlp.data;
+  wire function_t func = function_of(now.addr, FUNCTIONS);
+  wire off_now = off[func];
   wire may  = leaving_in.ready && route.ready;
-  wire pass = tlp.valid && may && (now.none || off || header.ready);
+  wire pass = tlp.valid && may && (now.none || off_now || header.ready);
   assign tlp.ready        = pass;
-  assign header.valid     = tlp.valid && may && !now.none && !off;
+  assign header.valid     = tlp.valid && may && !now.none && !off_now;
   assign leaving_in.valid = pass;
-  assign leaving_in.data  = '{none: now.none, ends: now.ends, error: !now.none && off};
+  assign leaving_in.data  = '{none: now.none, ends: now.ends, error: !now.none && off_now};
   assign route.valid      = pass && !now.none;
-  assign route.data       = off;
+  assign route.data       = off_now;
   assign sent             = header.valid && header.ready;
-  assign dropped          = pass && !now.none && off;
+  assign dropped          = pass && !now.none && off_now;
   always_comb begin
     tlp_header_t told;
     told              = '0;
     told.kind         = TLP_MEM_WRITE;
-    told.addr         = now.addr;
+    told.addr         = bus_address(now.addr, FUNCTIONS);
     told.length       = now.dwords;
     told.first_be     = now.first_be;
     told.last_be      = now.last_be;
-    told.requester_id = settings.id;
+    told.requester_id = settings[func].id;
     header.data       = told;
   end
 

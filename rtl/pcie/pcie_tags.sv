@@ -3,22 +3,26 @@
 // The tags of reads. One is taken, in turn, when a read is sent; it is *busy* until the read is done and its data was given on (`drained`).
 // A read that is given up, for lack of a completion or because one did not fit, leaves its tag in *quarantine*: a completion that still
 // comes must not meet another read. Quarantine ends with the read's last completion, or 4 TIMEOUT after it was sent. A read without its
-// last completion TIMEOUT to 1.25 TIMEOUT cycles after it was sent, or while `end_all`, is given to `expired`, as long as that is so.
+// last completion TIMEOUT to 1.25 TIMEOUT cycles after it was sent, or while `end_all` of its function, is given to `expired`, as long as
+// that is so.
 //
 // Tags are taken in turn and drained in that order, so the next one is the first to be free; one in quarantine is passed over, one a cycle.
 module pcie_tags
   import pcie_pkg::*;
 #(
     parameter int unsigned TAGS = 64,             // a power of two, 32 to 256
+    parameter int unsigned FUNCTIONS = 1,         // 1 or 2
     parameter int unsigned TIMEOUT = 250_000      // cycles, 128 or more
 ) (
     input  logic            clk,
     input  logic            rst,
     input  logic            extended,             // more than 32 tags may be used
-    stream_if.source        next,                 // logic [$clog2(TAGS)-1:0]: taken when a read is sent
-    input  logic            end_all,
+    stream_if.source        next,                 // logic [$clog2(TAGS)-1:0]: taken when a read is sent,
+    input  function_t       next_func,            //   of this function
+    input  logic [FUNCTIONS_MAX-1:0] end_all,     // by function
     // what a completion's tag is; combinational
     input  logic [$clog2(TAGS)-1:0] look,
+    output function_t       look_func,            // whose it is
     output logic            look_waits,           // a read waits for it
     output logic            look_late,            // in quarantine
     // what completions do
@@ -35,7 +39,7 @@ module pcie_tags
     output logic            oldest_error,
     input  logic            drained,              // pulse: the data of this tag is given on
     input  logic [$clog2(TAGS)-1:0] drained_tag,
-    output logic            none_busy
+    output logic [FUNCTIONS_MAX-1:0] none_busy    // by function
 );
   localparam int unsigned TAG_W = $clog2(TAGS);
   localparam int unsigned EPOCH = TIMEOUT / 4;
@@ -48,6 +52,8 @@ module pcie_tags
   end
 
   logic [TAGS-1:0] busy_q, done_q, error_q, quarantine_q;
+  function_t [TAGS-1:0] func_q, func;             // whose each is
+  assign func = FUNCTIONS > 1 ? func_q : '0;
 
   // ---- the next tag ----
   tag_t turn_q, next_q;
@@ -78,8 +84,8 @@ module pcie_tags
   // Each is looked at in turn: `scanned` has when it was sent, `judged` its age and its state, as of a cycle ago.
   tag_t scan_q, scanned_q, judged_q, pending_q;
   age_t scanned_at_q, age_q;
-  logic scanned_valid_q, judged_valid_q, waits_q, rests_q, pending_valid_q;
-  wire  over  = judged_valid_q && waits_q && (end_all || age_q >= 5'd5);
+  logic scanned_valid_q, judged_valid_q, waits_q, ends_q, rests_q, pending_valid_q;   // ends: of a function whose reads end
+  wire  over  = judged_valid_q && waits_q && (ends_q || age_q >= 5'd5);
   wire  ended = judged_valid_q && rests_q && age_q >= 5'd16;
 
   // Given out as long as it is so, and one cycle more: the read may be finished, and even its tag be taken again, meanwhile.
@@ -96,6 +102,7 @@ module pcie_tags
     judged_q     <= scanned_q;
     age_q        <= now_q - scanned_at_q;
     waits_q      <= busy_q[scanned_q] && !done_q[scanned_q];
+    ends_q       <= end_all[func[scanned_q]];
     rests_q      <= quarantine_q[scanned_q] && !busy_q[scanned_q];
     if (load) pending_q <= judged_q;
     still_q <= load || expired_waits;
@@ -118,14 +125,22 @@ module pcie_tags
   end
 
   // ---- the state of each ----
+  assign look_func    = func[look];
   assign look_waits   = busy_q[look] && !done_q[look];
   assign look_late    = quarantine_q[look];
   assign oldest_done  = done_q[oldest];
   assign oldest_error = error_q[oldest];
-  assign none_busy    = busy_q == '0;
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_busy
+    logic [TAGS-1:0] of;
+    for (genvar k = 0; k < TAGS; k++) begin : g_tag
+      assign of[k] = busy_q[k] && func[k] == function_t'(i);
+    end
+    always_ff @(posedge clk) none_busy[i] <= !rst && of == '0 && !(take && next_func == function_t'(i));
+  end
   always_ff @(posedge clk) begin
     if (take) begin
       busy_q[next_q]  <= 1'b1;
+      func_q[next_q]  <= next_func;
       done_q[next_q]  <= 1'b0;
       error_q[next_q] <= 1'b0;
     end

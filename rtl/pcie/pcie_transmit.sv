@@ -23,6 +23,8 @@ module pcie_transmit
     axis_if.sink         completion_data,
     stream_if.source     tx_header,
     axis_if.source       tx_data,
+    output logic [3:0]   leaving,              // TLPs with a payload that were taken, and have not left,
+    output logic         left,                 //   pulse: one of them has
     output logic         idle                  // nothing is between an input and tx
 );
   localparam int unsigned WRITE = 0;
@@ -91,5 +93,13 @@ module pcie_transmit
   tlp_arbiter #(.DATA_W(DATA_W), .N(N)) arbiter (
       .clk, .rst, .in_header(header), .in_data(data), .may, .out_header(tx_header), .out_data(tx_data), .empty(none_leave)
   );
+  // ---- what is on its way ----
+  logic [N-1:0] enters;
+  for (genvar i = 0; i < N; i++) begin : g_enters
+    assign enters[i] = send[i] && payload[i] != '0;
+  end
+  assign left = tx_data.tvalid && tx_data.tready && tx_data.tlast;
+  always_ff @(posedge clk) leaving <= rst ? '0 : leaving + 4'(|enters) - 4'(left);
+
   assign idle = none_leave && !write_header.valid && !interrupt_header.valid && !read_header.valid && !completion_header.valid;
 endmodule

@@ -8,15 +8,17 @@ module pcie_write_beats
   import pcie_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
+    parameter int unsigned FUNCTIONS = 1,
     parameter int unsigned LARGEST = 512,          // bytes of a TLP, a power of two from 128
     parameter int unsigned BURSTS = 16             // addresses that wait for their data, a power of two
 ) (
     input  logic              clk,
     input  logic              rst,
-    input  logic [2:0]        mps,                 // as pcie_config_t
+    input  logic [FUNCTIONS_MAX-1:0][2:0] mps,     // by function, as pcie_config_t
     axi_if.slave              in,                  // AW without its ID, and W
     stream_if.source          out,                 // beat_run_t
     output logic [DATA_W-1:0] out_data,            // with it
+    input  logic              out_free,            // `out.ready` of a beat behind which there is one: a short path
     output logic              next_valid,          // the beat behind it is known:
     output logic              next_bottom,         // its `bottom`
     output logic              idle                 // no burst inside
@@ -81,10 +83,14 @@ module pcie_write_beats
     return any & ~(any - 1'b1);
   endfunction
 
-  // A TLP ends where the next address is a multiple of its largest size.
-  tlp_bytes_t size_q;
+  // A TLP ends where the next address is a multiple of its largest size, a power of two: it less one.
+  tlp_bytes_t [FUNCTIONS_MAX-1:0] masks_q;
   logic [11:0] behind;
-  always_ff @(posedge clk) size_q <= size_bytes(mps) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps);
+  for (genvar i = 0; i < FUNCTIONS_MAX; i++) begin : g_mask
+    always_ff @(posedge clk)
+      masks_q[i] <= (size_bytes(mps[i]) > tlp_bytes_t'(LARGEST) ? tlp_bytes_t'(LARGEST) : size_bytes(mps[i])) - 1'b1;
+  end
+  wire tlp_bytes_t mask = masks_q[function_of({raw_q.beat, SHIFT'(0)}, FUNCTIONS)];
   assign behind = {raw_q.beat[SHIFT+:12-SHIFT] + 1'b1, SHIFT'(0)};
 
   beat_run_t run, run_q;
@@ -93,7 +99,7 @@ module pcie_write_beats
     run.empty  = raw_q.any == '0;
     run.last   = raw_q.last && plain_q;
     run.bottom = raw_q.any[0] && raw_q.prefix[0];
-    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & (size_q - 1'b1)) == '0;
+    run.ends   = run.last || !(chosen[DWORDS-1] && raw_q.suffix[DWORDS-1]) || ({1'b0, behind} & mask) == '0;
     run.addr   = {raw_q.beat, SHIFT'(0)};
     for (int unsigned i = 0; i < DWORDS; i++) begin
       if (lowest_q[i]) begin
@@ -107,7 +113,7 @@ module pcie_write_beats
 
   logic run_valid_q;
   wire step = !run_valid_q || out.ready;           // the next run comes to the output
-  assign raw_free    = !raw_valid_q || (step && plain_q);
+  assign raw_free    = !raw_valid_q || ((!run_valid_q || out_free) && plain_q);
   assign out.valid   = run_valid_q;
   assign out.data    = run_q;
   assign next_valid  = raw_valid_q;
@@ -162,4 +168,7 @@ module pcie_write_beats
 
   logic unused_ok;
   assign unused_ok = &{1'b0, in.awaddr[SHIFT-1:0], in.awid, in.wlast, in.bready, in.araddr, in.arid, in.arlen, in.arvalid, in.rready};
+
+  // What is said twice agrees.
+  always_ff @(posedge clk) if (!rst && run_valid_q && raw_valid_q) assert (out.ready == out_free);
 endmodule

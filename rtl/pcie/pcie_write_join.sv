@@ -19,6 +19,7 @@ module pcie_write_join
     stream_if.source          tlp,                 // write_tlp_t
     axis_if.source            payload,
     input  logic              room,                // `tlp` takes a value and `payload` two beats
+    output logic              free,                // `run.ready` of a beat behind which there is one
     output logic              idle                 // no TLP is begun
 );
   localparam int unsigned DWORDS = DATA_W / 32;
@@ -40,7 +41,7 @@ module pcie_write_join
 
   // ---- the beat ----
   wire closes = now.ends || !next_bottom;
-  wire known  = now.empty || now.ends || next_valid;
+  wire known  = now.ends || next_valid;           // what is empty ends, too
   wire lanes_t here = lanes_t'(now.dwords);
   wire lane_t shift = open_q ? shift_q : lane_t'(now.first);
   wire lanes_t held = open_q && shift != '0 ? lanes_t'(DWORDS) - lanes_t'(shift) : '0;
@@ -57,7 +58,8 @@ module pcie_write_join
   // ---- out ----
   wire ends = !now.empty && closes;
   wire tells = now.empty ? now.last : ends;        // with an entry of `tlp`
-  wire may = known && !flush_q && room;            // whether it takes them or not: a short path
+  assign free = !flush_q && room;
+  wire may = known && free;                        // whether it takes them or not: a short path
   wire step = run.valid && may;
   assign run.ready = may;
 
@@ -107,5 +109,5 @@ module pcie_write_join
   always_ff @(posedge clk) if (!rst) assert ((!payload.tvalid || payload.tready) && (!tlp.valid || tlp.ready));
 
   // What is empty ends nothing: the beat before saw that it does not go on.
-  always_ff @(posedge clk) if (!rst && run.valid && now.empty) assert (!open_q);
+  always_ff @(posedge clk) if (!rst && run.valid && now.empty) assert (!open_q && now.ends);
 endmodule

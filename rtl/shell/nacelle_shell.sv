@@ -8,6 +8,7 @@
 //                         └── with rpc and sockets ── fabric ── DRAM, one or several
 //            ├── datagrams: UDP to and from the sockets
 //            └── services: management by way of the network ──┐
+//            └── network card, for the driver of the host, by a function of the slot: only if the device is built with one
 //   slot ── pcie ── registers, memory, and host memory as one more: only if the device is built for a slot
 //   bus ────────────────────────────────────────────────────── control: registers and counters; the registers of the sockets
 //
@@ -28,6 +29,7 @@ module nacelle_shell
   import device_pkg::*;
   import services_pkg::*;
   import link_pkg::*;
+  import card_pkg::*;
   import address_pkg::*;
   import datagrams_pkg::*;
   import cci_pkg::*;
@@ -53,6 +55,7 @@ module nacelle_shell
     output logic        idle,       // nothing moves inside: only frames, the bus or timers can change anything
     output logic [SOCKETS-1:0] busy,   // sockets that have a call
 
+    input  logic        link_up,    // the MAC has a link; only the driver of a network card is told
     axis_if.sink        rx,         // from the MAC
     axis_if.source      tx,         // to the MAC
     axil_if.slave       bus,
@@ -120,6 +123,7 @@ module nacelle_shell
   address_status_t address_status;
   discovery_settings_t discovery;
   link_settings_t  link;
+  card_settings_t  card;
   logic            icmp_errors, unwanted_valid;
   unwanted_t       unwanted;
   withdrawal_t     withdrawal;
@@ -162,6 +166,7 @@ module nacelle_shell
       .SENSOR_KINDS(SENSOR_KINDS),
       .PCIE      (PCIE),
       .COPY      (COPY),
+      .CARD      (NETWORK_CARD),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -188,6 +193,8 @@ module nacelle_shell
       .discovery,
       .link,
       .icmp_errors,
+      .link_up,
+      .card,
       .local_addr,
       .device_id,
       .rpc_port,
@@ -320,6 +327,9 @@ module nacelle_shell
   logic arp_conflict, nd_conflict;
   nd_watch_t nd_watch;
   ipv4_addr_t register_client;
+  axis_if #(.DATA_W(DATA_W)) card_rx ();
+  axis_if #(.DATA_W(DATA_W)) card_tx ();
+  card_verdict_t card_rx_verdict;
   logic packet_idle, services_idle, datagrams_idle, roce_idle, rpc_idle;
 
   packet_plane #(
@@ -329,6 +339,8 @@ module nacelle_shell
       .USERS    (SENDERS),
       .ROCE_USERS(ROCE_SENDERS),
       .DATAGRAM_PORTS(SOCKETS),
+      .CARD     (NETWORK_CARD),
+      .CARD_FRAME(NETWORK_FRAME),
       .LINK_CONTROL(LINK_CONTROL),
       .IPV6     (IPV6)
   ) packet (
@@ -337,6 +349,7 @@ module nacelle_shell
       .now(48'(now_q)),
       .local_addr,
       .link,
+      .card,
       .rx,
       .tx,
       .frame,
@@ -349,6 +362,9 @@ module nacelle_shell
       .datagram_payload,
       .user_tx,
       .user_tx_payload,
+      .card_rx,
+      .card_rx_verdict,
+      .card_tx,
       .arp_query,
       .arp_answer,
       .arp_claim,
@@ -1122,9 +1138,14 @@ module nacelle_shell
 
   // ---- the slot ----
 
-  logic slot_idle, copy_idle;
+  logic slot_idle, copy_idle, card_idle;
   if (PCIE) begin : g_slot
+    localparam int unsigned NETWORK_ID_W = 5;
     stream_if #(.T(logic [$clog2(PCIE_VECTORS)-1:0])) interrupt ();
+    axil_if #(.ADDR_W(12)) net_registers ();
+    axi_if #(.ADDR_W(ADDR_W), .DATA_W(DATA_W), .ID_W(NETWORK_ID_W)) net_host ();
+    stream_if #(.T(logic [15:0])) net_interrupt ();
+    logic net_reset, net_reset_done;
     device_in_slot #(
         .DATA_W   (DATA_W),
         .ID_W     (MASTER_ID_W),
@@ -1132,7 +1153,10 @@ module nacelle_shell
         .MEMORY   ('{base: memory_range(0).base, size: addr_t'(DRAM_BYTES)}),
         .TAGS     (PCIE_TAGS),
         .VECTORS  (PCIE_VECTORS),
-        .TIMEOUT  (PCIE_TIMEOUT)
+        .TIMEOUT  (PCIE_TIMEOUT),
+        .NETWORK  (NETWORK_CARD),
+        .NETWORK_VECTORS(NETWORK_VECTORS),
+        .NETWORK_ID_W(NETWORK_ID_W)
     ) pcie (
         .clk,
         .rst,
@@ -1142,9 +1166,50 @@ module nacelle_shell
         .memory(master[HOST_MASTER]),
         .host(fabric_port[HOST_MEMORY]),
         .interrupt,
+        .net_registers,
+        .net_host,
+        .net_interrupt,
+        .net_reset,
+        .net_reset_done,
         .events(pcie_events),
         .idle(slot_idle)
     );
+
+    // ---- function 1 ----
+    if (NETWORK_CARD) begin : g_card
+      network_card #(
+          .DATA_W   (DATA_W),
+          .ID_W     (NETWORK_ID_W),
+          .PAIRS    (NETWORK_PAIRS),
+          .VECTORS  (NETWORK_VECTORS),
+          .MTU      (NETWORK_MTU),
+          .MAX_FRAME(NETWORK_FRAME)
+      ) network (
+          .clk,
+          .rst,
+          .open(!plane_rst_q),
+          .mac(card.mac),
+          .link_up,
+          .bus(net_registers),
+          .mem(net_host),
+          .interrupt(net_interrupt),
+          .reset(net_reset),
+          .reset_done(net_reset_done),
+          .rx(card_rx),
+          .rx_verdict(card_rx_verdict),
+          .tx(card_tx),
+          .idle(card_idle)
+      );
+    end else begin : g_no_card
+      axil_access nobody (
+          .clk, .rst, .bus(net_registers), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle()
+      );
+      axi_silent silent (.out(net_host));
+      assign net_interrupt.valid = 1'b0;
+      assign net_interrupt.data  = '0;
+      assign net_reset_done      = net_reset;
+      wire unused_net = &{1'b0, net_interrupt.ready};
+    end
 
     if (COPY) begin : g_copy
       copy_engine #(
@@ -1156,7 +1221,7 @@ module nacelle_shell
           .clk,
           .rst,
           .fabric_rst(plane_rst_q),
-          .reset(slot.flr_request),
+          .reset(slot.flr_request[0]),
           .bus(copy_bus),
           .mem(master[COPY_MASTER]),
           .interrupt,
@@ -1173,11 +1238,22 @@ module nacelle_shell
     assign slot_idle   = 1'b1;
   end
 
+  if (!NETWORK_CARD) begin : g_no_card
+    assign card_rx.tready = 1'b1;
+    assign card_tx.tvalid = 1'b0;
+    assign card_tx.tdata  = '0;
+    assign card_tx.tkeep  = '0;
+    assign card_tx.tlast  = 1'b0;
+    assign card_tx.tuser  = 1'b0;
+    assign card_idle      = 1'b1;
+    wire unused_card = &{1'b0, card_rx.tvalid, card_rx.tdata, card_rx.tkeep, card_rx.tlast, card_rx.tuser, card_rx_verdict, card_tx.tready};
+  end
+
   if (!COPY) begin : g_no_copy
     axil_access nobody (
         .clk, .rst, .bus(copy_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(copy_idle)
     );
   end
 
-  assign idle = slot_idle && copy_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  assign idle = slot_idle && copy_idle && card_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

@@ -4,7 +4,7 @@
 module network_only (
     slot_if.device slot
 );
-  assign slot.flr_done        = 1'b0;
+  assign slot.flr_done        = '0;
   assign slot.rx_header_ready = 1'b1;
   assign slot.rx_tready       = 1'b1;
   assign slot.tx_header       = '0;

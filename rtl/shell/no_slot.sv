@@ -6,7 +6,7 @@ module no_slot (
 );
   assign slot.settings        = '0;
   assign slot.credits         = '0;
-  assign slot.flr_request     = 1'b0;
+  assign slot.flr_request     = '0;
   assign slot.rx_header       = '0;
   assign slot.rx_header_valid = 1'b0;
   assign slot.rx_tdata        = '0;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is between the device and a slot (docs/reference/pcie-plane.md): TLPs each way, headers and payload, and what is beside the streams.
+// What is between the device and a slot (docs/reference/pcie-plane.md): TLPs each way, headers and payload, and what is beside the streams,
+// by function.
 interface slot_if
   import pcie_pkg::*;
 #(
     parameter int unsigned DATA_W = 512
 );
-  pcie_config_t        settings;
+  pcie_config_t [FUNCTIONS_MAX-1:0] settings;
   tlp_credits_t        credits;
-  logic                flr_request;
-  logic                flr_done;
+  logic [FUNCTIONS_MAX-1:0] flr_request;
+  logic [FUNCTIONS_MAX-1:0] flr_done;
 
   // to the device
   tlp_header_t         rx_header;

@@ -8,6 +8,9 @@
 //   mem ◄─ reads, ring writes ─ virtq_engine ┼─ segments ─► virtio_net_tx ─► tx, commands ─► virtio_net_control
 //                                            └─ segments ─► virtio_net_rx ◄─ rx
 //
+// `reset` is a function-level reset. Nothing in the middle of an access to memory or of a frame is cut off: `reset_done` comes when they have
+// ended, and all is cleared but the counters.
+//
 // `notify` is a second way to notify a queue, beside the registers: for a transport that does it by messages.
 // Throughput: docs/reference/virtio-net.md.
 module virtio_net
@@ -27,13 +30,16 @@ module virtio_net
     input  logic [47:0]    mac,
     input  logic [15:0]    mtu,                      // 68 at least
     input  logic           link_up,
+    input  logic           reset,                    // until `reset_done`
+    output logic           reset_done,               // until `reset` falls
     stream_if.sink         notify,                   // queue_t
     stream_if.source       interrupt,                // 16 bits: the vector
     axi_if.master          mem,                      // ID_W bits of ID
     axis_if.sink           rx,
     input  net_rx_t        rx_info,                  // with the last beat of `rx`
     axis_if.source         tx,
-    output net_tx_t        tx_info                   // with each beat of `tx`
+    output net_tx_t        tx_info,                  // with each beat of `tx`
+    output logic           idle                      // nothing is under way
 );
   // With more than one pair there is a control queue, by which the driver says how many it uses.
   localparam bit          CONTROL = PAIRS > 1;
@@ -52,7 +58,7 @@ module virtio_net
   virtq_setup_t      setup;
   logic [QUEUES-1:0] enable, ready, more, broken;
   logic [63:0]       features;
-  logic              halt, clear, idle, engine_idle, tx_idle, rx_idle, control_idle, writer_idle, control_busy;
+  logic              halt, clear, engine_idle, tx_idle, rx_idle, control_idle, writer_idle, control_busy;
   logic [PAIR_W:0]   pairs;              // that the driver uses
   net_command_t      command;
   virtq_fail_t       fault;
@@ -82,7 +88,7 @@ module virtio_net
   assign idle = engine_idle && tx_idle && rx_idle && control_idle && writer_idle && !interrupt.valid && !queue_interrupt.valid;
 
   virtio_registers #(.PAIRS(PAIRS), .QUEUES(QUEUES), .VECTORS(VECTORS), .SIZE(SIZE), .OFFERED(OFFERED)) registers (
-      .clk, .rst, .bus, .mac, .mtu, .link_up, .setup, .enable, .features, .halt, .clear, .idle, .notify(told[0]), .fault,
+      .clk, .rst, .bus, .mac, .mtu, .link_up, .reset, .reset_done, .setup, .enable, .features, .halt, .clear, .idle, .notify(told[0]), .fault,
       .queue_interrupt, .interrupt, .counter_at, .counter
   );
   // A control queue that stops counts for the first pair.

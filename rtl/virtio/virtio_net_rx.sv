@@ -4,7 +4,7 @@
 // until they hold header and frame, writes both, and gives the chains back, all of a frame at once.
 //
 // `rx` never waits. A frame that is marked bad or too long, and one for which there is no room or no buffer, is dropped as a whole
-// and counted; the chains that were too small for it are taken for the next one. Without VIRTIO_NET_F_MRG_RXBUF a frame has one
+// and counted, but for one that is not wanted; the chains that were too small for it are taken for the next one. Without VIRTIO_NET_F_MRG_RXBUF a frame has one
 // chain. A frame needs at most PIECES buffers. Latency: 9 cycles from the last beat of `rx` to the command of its write. A frame of
 // one buffer takes 5 cycles, or one a beat if those are more.
 module virtio_net_rx
@@ -109,7 +109,7 @@ module virtio_net_rx
 
   assign length  = length_q + in_q.bytes;
   assign lost    = lost_q || halt || !stored.tready || length > longest;
-  assign good    = !lost && !in_q.bad && frame_in.ready && 32'(in_q.info.vq) < QUEUES && !in_q.info.vq[0];
+  assign good    = !lost && !in_q.bad && !in_q.info.unwanted && frame_in.ready && 32'(in_q.info.vq) < QUEUES && !in_q.info.vq[0];
   assign ends_in = in_valid_q && in_q.last;
 
   assign rx.tready      = 1'b1;
@@ -322,8 +322,8 @@ module virtio_net_rx
     fail             <= '{valid: ended && done.data.error && !rst, vq: outcome.data.vq, code: VIRTQ_MEMORY};
     events           <= '0;
     events.in_vq     <= in_q.info.vq;
-    events.overrun   <= ends_in && !good && !in_q.bad && length <= longest;
-    events.bad       <= ends_in && !good && (in_q.bad || length > longest);
+    events.overrun   <= ends_in && !good && !in_q.info.unwanted && !in_q.bad && length <= longest;
+    events.bad       <= ends_in && !good && !in_q.info.unwanted && (in_q.bad || length > longest);
     events.drop_vq   <= frame.data.vq;
     events.no_buffer <= settle.valid && !keeps_q && !rst;
     events.done_vq   <= outcome.data.vq;

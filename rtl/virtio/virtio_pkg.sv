@@ -270,6 +270,7 @@ package virtio_pkg;
   typedef struct packed {
     queue_t      vq;         // receive queue
     logic        csum_valid; // its checksums were verified
+    logic        unwanted;   // it is not for this device: not received, and not counted
   } net_rx_t;
 
   // Beside a frame to the network, from its first beat on.

@@ -10,7 +10,8 @@
 // and writes to it do nothing.
 //
 // A write of 0 to device_status halts the device, waits until nothing of it is under way in memory or on its interrupt, and clears
-// it in 160 cycles; until then device_status keeps its value (2.1.2, 2.4). The counters live on.
+// it in 160 cycles; until then device_status keeps its value (2.1.2, 2.4). The counters live on. `reset`, that of a PCI function, does the same,
+// and `reset_done` says from when on.
 module virtio_registers
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -27,6 +28,8 @@ module virtio_registers
     input  logic [47:0]       mac,                   // as it is read: the first byte on the wire is the highest
     input  logic [15:0]       mtu,
     input  logic              link_up,
+    input  logic              reset,                 // until `reset_done`
+    output logic              reset_done,            // nothing is under way, and all is as after power-on, until `reset` falls
     output virtq_setup_t      setup,
     output logic [QUEUES-1:0] enable,
     output logic [63:0]       features,              // negotiated
@@ -51,7 +54,7 @@ module virtio_registers
   } device_e;
   device_e        device_q;
   device_status_t status_q;
-  logic           notify_free;
+  logic           notify_free, fresh_q;      // fresh_q: `reset` has had its effect
 
   // ---- the bus ----
   typedef enum logic [1:0] {
@@ -65,6 +68,10 @@ module virtio_registers
   logic [11:0] at_q;
   logic [31:0] wdata_q, rdata_q, rdata;
   logic [3:0]  wstrb_q;
+
+  // An access that has waited has no effect in `reset`: the device stays as it is after power-on.
+  wire   obeys      = device_q == D_RUN && !reset;
+  assign reset_done = fresh_q && bus_q == B_IDLE && !bus.awvalid && !bus.arvalid;
 
   // While tables are cleared, and in a reset that device_status cannot show as it is 0 already, accesses wait.
   wire accepting = bus_q == B_IDLE && !rst && (device_q == D_RUN || (device_q == D_HALT && status_q != '0));
@@ -154,7 +161,7 @@ module virtio_registers
   assign halt     = device_q != D_RUN;
   assign clear    = device_q == D_CLEAR && wait_q < 8'd16;
 
-  wire changes = acts_write && in_common && device_q == D_RUN && selected && !enabled && word >= 4'h6 && word <= 4'hd && word != 4'h7;
+  wire changes = acts_write && in_common && obeys && selected && !enabled && word >= 4'h6 && word <= 4'hd && word != 4'h7;
   always_comb begin
     setup        = '{valid: changes, vq: select.vq, values: changed};
     if (device_q == D_CLEAR) setup = '{valid: 1'b1, vq: clear_at, values: '{size: 16'(SIZE), vector: VIRTIO_MSI_NO_VECTOR, default: '0}};
@@ -175,7 +182,7 @@ module virtio_registers
 
   always_ff @(posedge clk) begin
     link_q <= link_up;
-    if (acts_write && in_common && device_q == D_RUN) begin
+    if (acts_write && in_common && obeys) begin
       unique case (word)
         4'h0: device_select_q <= merged(device_select_q, wdata_q, wstrb_q);
         4'h2: driver_select_q <= merged(driver_select_q, wdata_q, wstrb_q);
@@ -201,6 +208,11 @@ module virtio_registers
         4'h7: if (wstrb_q[0] && wdata_q[0] && selected) enable_q[index_t'(select.vq)] <= 1'b1;
         default: ;
       endcase
+    end
+    fresh_q <= reset && (fresh_q || (device_q == D_CLEAR && wait_q == 8'(CLEAR)));
+    if (device_q == D_RUN && reset && !fresh_q) begin
+      device_q <= D_HALT;
+      wait_q   <= '0;
     end
     if (device_q == D_HALT) begin
       wait_q <= idle ? wait_q + 1'b1 : '0;
@@ -238,6 +250,7 @@ module virtio_registers
     end
     if (rst) begin
       device_q     <= D_CLEAR;
+      fresh_q      <= 1'b0;
       wait_q       <= '0;
       generation_q <= '0;
       link_q       <= link_up;

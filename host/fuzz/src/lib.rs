@@ -5,10 +5,12 @@
 mod device;
 mod slot;
 mod texts;
+mod vhost;
 
 pub use device::device;
 pub use slot::slot;
 pub use texts::texts;
+pub use vhost::vhost;
 
 use nacelle_roce::{
     Access, ConnId, ConnectOptions, Datagrams, Endpoint, EndpointConfig, Event, Instant, Network, Phase, RecvWr,
@@ -546,6 +548,11 @@ mod tests {
     #[test]
     fn slot_holds() {
         drive("slot", &slot::samples(), 10_000, slot);
+    }
+
+    #[test]
+    fn vhost_holds() {
+        drive("vhost", &vhost::samples(), 10_000, vhost);
     }
 
     #[test]

@@ -120,6 +120,21 @@
 #define NACELLE_DEVICE_VLAN_ENABLE_SHIFT 31 /* The device is in this VLAN: it takes frames of no other, and tags all that it sends. */
 #define NACELLE_DEVICE_VLAN_ENABLE_MASK 0x80000000u
 #define NACELLE_DEVICE_ICMP_ERRORS 0x154u /* rw: Packets to a port or of a protocol that the device does not serve are answered by ICMP destination unreachable, up to 64 a second. */
+#define NACELLE_DEVICE_NETWORK_CARD 0x158u /* rw: What the network card of the host gets and may send (docs/reference/network-card.md). In use from the next frame on. */
+#define NACELLE_DEVICE_NETWORK_CARD_SHARED_SHIFT 0 /* The card has the MAC address of the device, and so its host can have the device's IP addresses, too; else one of its own. To be set before the host's driver starts. */
+#define NACELLE_DEVICE_NETWORK_CARD_SHARED_MASK 0x00000001u
+#define NACELLE_DEVICE_NETWORK_CARD_PROMISCUOUS_SHIFT 1 /* The card also gets what is for other stations. */
+#define NACELLE_DEVICE_NETWORK_CARD_PROMISCUOUS_MASK 0x00000002u
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ARP_SHIFT 2 /* With `shared`: the host answers ARP requests and neighbour solicitations for the device's addresses, and gets them. */
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ARP_MASK 0x00000004u
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ECHO_SHIFT 3 /* With `shared`: the host answers echo requests to the device's addresses, and gets them. */
+#define NACELLE_DEVICE_NETWORK_CARD_HOST_ECHO_MASK 0x00000008u
+#define NACELLE_DEVICE_NETWORK_CARD_ANY_SOURCE_SHIFT 4 /* The card may send from other MAC addresses than its own, for guests behind a bridge. */
+#define NACELLE_DEVICE_NETWORK_CARD_ANY_SOURCE_MASK 0x00000010u
+#define NACELLE_DEVICE_NETWORK_CARD_LINK_SHIFT 30 /* The line works, as the MAC says. */
+#define NACELLE_DEVICE_NETWORK_CARD_LINK_MASK 0x40000000u
+#define NACELLE_DEVICE_NETWORK_CARD_BUILT_SHIFT 31 /* The device was built with a network card. */
+#define NACELLE_DEVICE_NETWORK_CARD_BUILT_MASK 0x80000000u
 #define NACELLE_DEVICE_DSCP 0x160u /* rw: DSCP of RoCE packets (RFC 2474), by which the network tells traffic classes apart. */
 #define NACELLE_DEVICE_DSCP_ROCE_SHIFT 0 /* Of connection management, and of the connections that it makes. Each keeps what it was made with. */
 #define NACELLE_DEVICE_DSCP_ROCE_MASK 0x0000003fu
@@ -204,162 +219,168 @@
 #define NACELLE_DEVICE_PACKET_STOPPED_ROCE 0x498u /* r: cycles in which RoCE frames were stopped by such frames */
 #define NACELLE_DEVICE_PACKET_STOPPED_OTHER 0x49cu /* r: cycles in which other frames were */
 #define NACELLE_DEVICE_PACKET_PAUSE_IGNORED 0x4a0u /* r: a pause lasted too long, and was ignored from then on */
-#define NACELLE_DEVICE_ROCE_RX_RCVD_PKTS 0x4a4u /* r: request packets for a live QP */
-#define NACELLE_DEVICE_ROCE_RX_DUPLICATE_REQUEST 0x4a8u /* r: duplicate request */
-#define NACELLE_DEVICE_ROCE_RX_OUT_OF_SEQ_REQUEST 0x4acu /* r: PSN ahead of the expected one; the NAK may have been sent before */
-#define NACELLE_DEVICE_ROCE_RX_OUT_OF_BUFFER 0x4b0u /* r: no receive posted: RNR NAK */
-#define NACELLE_DEVICE_ROCE_RX_MEMORY_BUSY 0x4b4u /* r: the queue of its memory is full: RNR NAK, or dropped as if lost */
-#define NACELLE_DEVICE_ROCE_RX_RX_WRITE_REQUESTS 0x4b8u /* r: messages */
-#define NACELLE_DEVICE_ROCE_RX_RX_READ_REQUESTS 0x4bcu /* r: rx read requests */
-#define NACELLE_DEVICE_ROCE_RX_RX_ATOMIC_REQUESTS 0x4c0u /* r: rx atomic requests */
-#define NACELLE_DEVICE_ROCE_RX_RX_SEND_REQUESTS 0x4c4u /* r: rx send requests */
-#define NACELLE_DEVICE_ROCE_RX_SENT_ACK 0x4c8u /* r: sent ack */
-#define NACELLE_DEVICE_ROCE_RX_SENT_NAK 0x4ccu /* r: sent nak */
-#define NACELLE_DEVICE_ROCE_RX_SEND_RNR_ERR 0x4d0u /* r: RNR NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_REMOTE_ACCESS_ERRORS 0x4d4u /* r: key, domain, QP, bounds or rights: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_INVALID_REQUEST 0x4d8u /* r: opcode sequence, length, alignment, too many READs and atomics: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_LENGTH_ERROR 0x4dcu /* r: SEND longer than the receive buffer: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS 0x4e0u /* r: device memory reported an error: NAK sent */
-#define NACELLE_DEVICE_ROCE_RX_RESP_CQE_FLUSH_ERROR 0x4e4u /* r: receives flushed */
-#define NACELLE_DEVICE_ROCE_RX_OUT_OF_ORDER_PLACED 0x4e8u /* r: selective repeat: a WRITE packet ahead of the expected PSN was placed */
-#define NACELLE_DEVICE_ROCE_RX_ATOMIC_REPLAYED 0x4ecu /* r: duplicate, answered from the response cache */
-#define NACELLE_DEVICE_ROCE_RX_DROP_DUPLICATE_FORGOTTEN 0x4f0u /* r: duplicate READ or atomic that finds the queue full, or no cached response */
-#define NACELLE_DEVICE_ROCE_RX_DROP_NO_QP 0x4f4u /* r: drop no qp */
-#define NACELLE_DEVICE_ROCE_RX_DROP_WRONG_PEER 0x4f8u /* r: the QP is connected to another address */
-#define NACELLE_DEVICE_ROCE_RX_DROP_BAD_BTH 0x4fcu /* r: TVer, P_Key, opcode of another service */
-#define NACELLE_DEVICE_ROCE_RX_DROP_CM_RATE 0x500u /* r: datagram to QP1, while those before it delay other packets */
-#define NACELLE_DEVICE_ROCE_RX_DROP_QP_STATE 0x504u /* r: drop qp state */
-#define NACELLE_DEVICE_ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS 0x508u /* r: received with congestion experienced (CE) */
-#define NACELLE_DEVICE_ROCE_RX_NP_CNP_SENT 0x50cu /* r: np cnp sent */
-#define NACELLE_DEVICE_ROCE_TX_SENT_PKTS 0x510u /* r: request packets, including retransmissions */
-#define NACELLE_DEVICE_ROCE_TX_SENT_WRITES 0x514u /* r: messages, not counting retransmissions */
-#define NACELLE_DEVICE_ROCE_TX_SENT_SENDS 0x518u /* r: sent sends */
-#define NACELLE_DEVICE_ROCE_TX_SENT_READS 0x51cu /* r: sent reads */
-#define NACELLE_DEVICE_ROCE_TX_SENT_ATOMICS 0x520u /* r: sent atomics */
-#define NACELLE_DEVICE_ROCE_TX_RCVD_ACKS 0x524u /* r: rcvd acks */
-#define NACELLE_DEVICE_ROCE_TX_RCVD_READ_RESPONSES 0x528u /* r: packets */
-#define NACELLE_DEVICE_ROCE_TX_RCVD_ATOMIC_RESPONSES 0x52cu /* r: rcvd atomic responses */
-#define NACELLE_DEVICE_ROCE_TX_RNR_NAK_RETRY_ERR 0x530u /* r: RNR NAK received */
-#define NACELLE_DEVICE_ROCE_TX_PACKET_SEQ_ERR 0x534u /* r: NAK PSN sequence error received */
-#define NACELLE_DEVICE_ROCE_TX_IMPLIED_NAK_SEQ_ERR 0x538u /* r: a response skipped a READ or atomic, or part of a READ */
-#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_ACCESS_ERRORS 0x53cu /* r: NAK received */
-#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_INVALID_REQUEST 0x540u /* r: req remote invalid request */
-#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS 0x544u /* r: req remote operational errors */
-#define NACELLE_DEVICE_ROCE_TX_BAD_RESPONSE_ERR 0x548u /* r: a READ response of the wrong length: the QP fails */
-#define NACELLE_DEVICE_ROCE_TX_LOCAL_ACK_TIMEOUT_ERR 0x54cu /* r: local ack timeout err */
-#define NACELLE_DEVICE_ROCE_TX_PACKET_RETRANSMIT 0x550u /* r: packet retransmit */
-#define NACELLE_DEVICE_ROCE_TX_SELECTIVE_RETRANSMIT 0x554u /* r: selective retransmit */
-#define NACELLE_DEVICE_ROCE_TX_RETRY_EXCEEDED_ERR 0x558u /* r: retry exceeded err */
-#define NACELLE_DEVICE_ROCE_TX_RETRY_RNR_EXCEEDED_ERR 0x55cu /* r: retry rnr exceeded err */
-#define NACELLE_DEVICE_ROCE_TX_REQ_CQE_FLUSH_ERROR 0x560u /* r: req cqe flush error */
-#define NACELLE_DEVICE_ROCE_TX_QP_ERROR 0x564u /* r: qp error */
-#define NACELLE_DEVICE_ROCE_TX_KEEPALIVE_SENT 0x568u /* r: keepalive sent */
-#define NACELLE_DEVICE_ROCE_TX_DROP_GHOST_RESPONSE 0x56cu /* r: for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1) */
-#define NACELLE_DEVICE_ROCE_TX_DROP_RESPONSE_NO_QP 0x570u /* r: no such QP, not from its peer, or not in RTS, SQD or SQE */
-#define NACELLE_DEVICE_ROCE_TX_WQE_REFUSED 0x574u /* r: work request for a QP of another client */
-#define NACELLE_DEVICE_ROCE_TX_RP_CNP_HANDLED 0x578u /* r: rp cnp handled */
-#define NACELLE_DEVICE_ROCE_TX_RP_CNP_IGNORED 0x57cu /* r: for no QP, or congestion control is off */
-#define NACELLE_DEVICE_CM_REQ_RECEIVED 0x580u /* r: req received */
-#define NACELLE_DEVICE_CM_REQ_SENT 0x584u /* r: req sent */
-#define NACELLE_DEVICE_CM_REP_RECEIVED 0x588u /* r: rep received */
-#define NACELLE_DEVICE_CM_REP_SENT 0x58cu /* r: rep sent */
-#define NACELLE_DEVICE_CM_RTU_RECEIVED 0x590u /* r: rtu received */
-#define NACELLE_DEVICE_CM_RTU_SENT 0x594u /* r: rtu sent */
-#define NACELLE_DEVICE_CM_MRA_RECEIVED 0x598u /* r: mra received */
-#define NACELLE_DEVICE_CM_MRA_SENT 0x59cu /* r: mra sent */
-#define NACELLE_DEVICE_CM_REJ_RECEIVED 0x5a0u /* r: rej received */
-#define NACELLE_DEVICE_CM_REJ_SENT 0x5a4u /* r: rej sent */
-#define NACELLE_DEVICE_CM_DREQ_RECEIVED 0x5a8u /* r: dreq received */
-#define NACELLE_DEVICE_CM_DREQ_SENT 0x5acu /* r: dreq sent */
-#define NACELLE_DEVICE_CM_DREP_RECEIVED 0x5b0u /* r: drep received */
-#define NACELLE_DEVICE_CM_DREP_SENT 0x5b4u /* r: drep sent */
-#define NACELLE_DEVICE_CM_DUPLICATE_REQ 0x5b8u /* r: duplicate req */
-#define NACELLE_DEVICE_CM_REQ_TIMEOUT 0x5bcu /* r: req timeout */
-#define NACELLE_DEVICE_CM_REP_TIMEOUT 0x5c0u /* r: rep timeout */
-#define NACELLE_DEVICE_CM_DREQ_TIMEOUT 0x5c4u /* r: dreq timeout */
-#define NACELLE_DEVICE_CM_CONNECTION_OPENED 0x5c8u /* r: reported to the client; opened - closed = live connections */
-#define NACELLE_DEVICE_CM_CONNECTION_CLOSED 0x5ccu /* r: connection closed */
-#define NACELLE_DEVICE_CM_DROP_MALFORMED 0x5d0u /* r: not a valid communication management datagram */
-#define NACELLE_DEVICE_CM_DROP_OVERFLOW 0x5d4u /* r: received faster than it could be answered; the peer retransmits it */
-#define NACELLE_DEVICE_CM_DROP_NO_CONNECTION 0x5d8u /* r: for no connection, or not expected in its state */
-#define NACELLE_DEVICE_CM_DROP_UNRESOLVED 0x5dcu /* r: no ARP reply for the address that a client connects to: no REQ sent */
-#define NACELLE_DEVICE_CM_REFUSED_PER_PEER 0x5e0u /* r: REQ: its address has reached its limit of connections */
-#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN 0x5e4u /* r: REQ: the limit of half-open connections is reached */
-#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN_PER_PEER 0x5e8u /* r: REQ: the limit of half-open connections with its address is reached */
-#define NACELLE_DEVICE_CM_REFUSED_NO_TOKEN 0x5ecu /* r: REQ without a token, and no entry is for its address */
-#define NACELLE_DEVICE_CM_REFUSED_TOKEN 0x5f0u /* r: REQ with a token that no valid entry has for its address */
-#define NACELLE_DEVICE_CM_REFUSED_PER_ENTRY 0x5f4u /* r: REQ: its entry has all its connections */
-#define NACELLE_DEVICE_CM_ADMISSION_ENDED 0x5f8u /* r: a connection is closed because its entry was revoked, or its time is over */
-#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x5fcu /* r: regions granted */
-#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x600u /* r: regions refused */
-#define NACELLE_DEVICE_RPC_CALL_STARTED 0x604u /* r: call started */
-#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x608u /* r: call finished */
-#define NACELLE_DEVICE_RPC_CALL_FAILED 0x60cu /* r: call failed */
-#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x610u /* r: one of call_failed: its caller cancelled it */
-#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x614u /* r: message malformed */
-#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x618u /* r: start while a call runs, or before set-up */
-#define NACELLE_DEVICE_MEMORY_CORRECTED 0x61cu /* r: beats of memory in which the device's ECC has corrected a flipped bit */
-#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x620u /* r: beats read, and writes, that memory answered with SLVERR */
-#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x624u /* r: taken into the store */
-#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x628u /* r: tx message */
-#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x62cu /* r: empty, or longer than a message can be */
-#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x630u /* r: the store was full */
-#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x634u /* r: IPbus: from an address outside of the source filter */
-#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x638u /* r: IPbus: without authorisation, faster than such packets are taken */
-#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x63cu /* r: IPbus: no IPbus 2.0 packet */
-#define NACELLE_DEVICE_SERVICE_DROP_ID 0x640u /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
-#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x644u /* r: IPbus: every context belongs to an authorised client */
-#define NACELLE_DEVICE_SERVICE_RESENT 0x648u /* r: IPbus: a response was sent once more */
-#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x64cu /* r: IPbus: there is no such response, or it was resent too often without authorisation */
-#define NACELLE_DEVICE_SERVICE_REFUSED 0x650u /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
-#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x654u /* r: IPbus: there is no such register, or its owner did not answer */
-#define NACELLE_DEVICE_SERVICE_LOGIN 0x658u /* r: login */
-#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x65cu /* r: with a wrong token */
-#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x660u /* r: with the token, but every context belongs to an authorised client that is in use */
-#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x664u /* r: an authorised client was silent for too long */
-#define NACELLE_DEVICE_SERVICE_MDNS_QUERY 0x668u /* r: mDNS: a query for a record of this device that it does not know yet */
-#define NACELLE_DEVICE_SERVICE_MDNS_SENT 0x66cu /* r: mDNS: an announcement, an answer or a goodbye was sent */
-#define NACELLE_DEVICE_SERVICE_MDNS_OTHER 0x670u /* r: mDNS: ignored: no query, or not from port 5353 of a host of this network */
-#define NACELLE_DEVICE_SERVICE_MDNS_BUSY 0x674u /* r: mDNS: a query was dropped because another one was being read */
-#define NACELLE_DEVICE_SERVICE_DROP_MDNS 0x678u /* r: mDNS: a query that is not well formed */
-#define NACELLE_DEVICE_SERVICE_LLDP_SENT 0x67cu /* r: LLDP: a frame was sent */
-#define NACELLE_DEVICE_SERVICE_UNREACHABLE_SENT 0x680u /* r: ICMP: destination unreachable */
-#define NACELLE_DEVICE_SERVICE_UNREACHABLE_LIMITED 0x684u /* r: ICMP: was not sent: too many in a short time */
-#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x688u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
-#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x68cu /* r: an address in use was announced once more because of that */
-#define NACELLE_DEVICE_ADDRESS_LOST 0x690u /* r: an address in use was given up: all connections were closed */
-#define NACELLE_DEVICE_ADDRESS_LEASE 0x694u /* r: DHCP: an ACK, of a new lease or of a renewal */
-#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x698u /* r: DHCP: a lease has ended without a release */
-#define NACELLE_DEVICE_ADDRESS_NAK 0x69cu /* r: DHCP: a NAK */
-#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x6a0u /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
-#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x6a4u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
-#define NACELLE_DEVICE_ADDRESS_IPV6_CONFLICT 0x6a8u /* r: IPv6: another host had the address that was probed (RFC 4862) */
-#define NACELLE_DEVICE_ADDRESS_IPV6_LOST 0x6acu /* r: IPv6: the global address in use was given up: the connections that used it were closed */
-#define NACELLE_DEVICE_ADDRESS_ROUTER_HEARD 0x6b0u /* r: IPv6: a router advertisement */
-#define NACELLE_DEVICE_ADDRESS_DROP_ROUTER 0x6b4u /* r: IPv6: a router advertisement that is not well formed */
-#define NACELLE_DEVICE_PCIE_COMPLETER_READS 0x6b8u /* r: answered, or begun to be */
-#define NACELLE_DEVICE_PCIE_COMPLETER_WRITES 0x6bcu /* r: completer writes */
-#define NACELLE_DEVICE_PCIE_COMPLETER_REFUSED_READS 0x6c0u /* r: and other non-posted requests: UR */
-#define NACELLE_DEVICE_PCIE_COMPLETER_REFUSED_WRITES 0x6c4u /* r: for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped */
-#define NACELLE_DEVICE_PCIE_COMPLETER_POISONED_WRITES 0x6c8u /* r: dropped */
-#define NACELLE_DEVICE_PCIE_COMPLETER_DAMAGED_WRITES 0x6ccu /* r: by the block: dropped */
-#define NACELLE_DEVICE_PCIE_COMPLETER_MESSAGES 0x6d0u /* r: dropped */
-#define NACELLE_DEVICE_PCIE_COMPLETER_READ_ERRORS 0x6d4u /* r: an access in the device failed: CA */
-#define NACELLE_DEVICE_PCIE_COMPLETER_WRITE_ERRORS 0x6d8u /* r: likewise, of a write: nobody is told */
-#define NACELLE_DEVICE_PCIE_REQUESTER_WRITES 0x6dcu /* r: TLPs sent */
-#define NACELLE_DEVICE_PCIE_REQUESTER_READS 0x6e0u /* r: requester reads */
-#define NACELLE_DEVICE_PCIE_REQUESTER_WRITES_OFF 0x6e4u /* r: TLPs not sent: bus mastering is off, or reset */
-#define NACELLE_DEVICE_PCIE_REQUESTER_READS_OFF 0x6e8u /* r: requester reads off */
-#define NACELLE_DEVICE_PCIE_REQUESTER_UNSUPPORTED 0x6ecu /* r: completions: UR or CRS */
-#define NACELLE_DEVICE_PCIE_REQUESTER_ABORTS 0x6f0u /* r: CA */
-#define NACELLE_DEVICE_PCIE_REQUESTER_POISONED 0x6f4u /* r: requester poisoned */
-#define NACELLE_DEVICE_PCIE_REQUESTER_MALFORMED 0x6f8u /* r: requester malformed */
-#define NACELLE_DEVICE_PCIE_REQUESTER_TIMEOUTS 0x6fcu /* r: reads ended without a completion */
-#define NACELLE_DEVICE_PCIE_REQUESTER_UNEXPECTED 0x700u /* r: completions for no request: dropped */
-#define NACELLE_DEVICE_PCIE_REQUESTER_LATE 0x704u /* r: completions for a request that was given up: dropped */
-#define NACELLE_DEVICE_PCIE_MSIX_SENT 0x708u /* r: msix sent */
-#define NACELLE_DEVICE_PCIE_MSIX_MERGED 0x70cu /* r: a request for a vector that is pending already */
-#define NACELLE_DEVICE_PCIE_RESETS 0x710u /* r: function-level resets done */
+#define NACELLE_DEVICE_PACKET_RX_CARD 0x4a4u /* r: given to the network card; not counted as dropped, and as rx_frame only if a unit takes it as well */
+#define NACELLE_DEVICE_PACKET_TX_CARD 0x4a8u /* r: sent for the network card */
+#define NACELLE_DEVICE_PACKET_DROP_CARD_SOURCE 0x4acu /* r: of the network card, from a MAC address that it may not use, or MAC control */
+#define NACELLE_DEVICE_ROCE_RX_RCVD_PKTS 0x4b0u /* r: request packets for a live QP */
+#define NACELLE_DEVICE_ROCE_RX_DUPLICATE_REQUEST 0x4b4u /* r: duplicate request */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_SEQ_REQUEST 0x4b8u /* r: PSN ahead of the expected one; the NAK may have been sent before */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_BUFFER 0x4bcu /* r: no receive posted: RNR NAK */
+#define NACELLE_DEVICE_ROCE_RX_MEMORY_BUSY 0x4c0u /* r: the queue of its memory is full: RNR NAK, or dropped as if lost */
+#define NACELLE_DEVICE_ROCE_RX_RX_WRITE_REQUESTS 0x4c4u /* r: messages */
+#define NACELLE_DEVICE_ROCE_RX_RX_READ_REQUESTS 0x4c8u /* r: rx read requests */
+#define NACELLE_DEVICE_ROCE_RX_RX_ATOMIC_REQUESTS 0x4ccu /* r: rx atomic requests */
+#define NACELLE_DEVICE_ROCE_RX_RX_SEND_REQUESTS 0x4d0u /* r: rx send requests */
+#define NACELLE_DEVICE_ROCE_RX_SENT_ACK 0x4d4u /* r: sent ack */
+#define NACELLE_DEVICE_ROCE_RX_SENT_NAK 0x4d8u /* r: sent nak */
+#define NACELLE_DEVICE_ROCE_RX_SEND_RNR_ERR 0x4dcu /* r: RNR NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_REMOTE_ACCESS_ERRORS 0x4e0u /* r: key, domain, QP, bounds or rights: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_INVALID_REQUEST 0x4e4u /* r: opcode sequence, length, alignment, too many READs and atomics: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_LENGTH_ERROR 0x4e8u /* r: SEND longer than the receive buffer: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS 0x4ecu /* r: device memory reported an error: NAK sent */
+#define NACELLE_DEVICE_ROCE_RX_RESP_CQE_FLUSH_ERROR 0x4f0u /* r: receives flushed */
+#define NACELLE_DEVICE_ROCE_RX_OUT_OF_ORDER_PLACED 0x4f4u /* r: selective repeat: a WRITE packet ahead of the expected PSN was placed */
+#define NACELLE_DEVICE_ROCE_RX_ATOMIC_REPLAYED 0x4f8u /* r: duplicate, answered from the response cache */
+#define NACELLE_DEVICE_ROCE_RX_DROP_DUPLICATE_FORGOTTEN 0x4fcu /* r: duplicate READ or atomic that finds the queue full, or no cached response */
+#define NACELLE_DEVICE_ROCE_RX_DROP_NO_QP 0x500u /* r: drop no qp */
+#define NACELLE_DEVICE_ROCE_RX_DROP_WRONG_PEER 0x504u /* r: the QP is connected to another address */
+#define NACELLE_DEVICE_ROCE_RX_DROP_BAD_BTH 0x508u /* r: TVer, P_Key, opcode of another service */
+#define NACELLE_DEVICE_ROCE_RX_DROP_CM_RATE 0x50cu /* r: datagram to QP1, while those before it delay other packets */
+#define NACELLE_DEVICE_ROCE_RX_DROP_QP_STATE 0x510u /* r: drop qp state */
+#define NACELLE_DEVICE_ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS 0x514u /* r: received with congestion experienced (CE) */
+#define NACELLE_DEVICE_ROCE_RX_NP_CNP_SENT 0x518u /* r: np cnp sent */
+#define NACELLE_DEVICE_ROCE_TX_SENT_PKTS 0x51cu /* r: request packets, including retransmissions */
+#define NACELLE_DEVICE_ROCE_TX_SENT_WRITES 0x520u /* r: messages, not counting retransmissions */
+#define NACELLE_DEVICE_ROCE_TX_SENT_SENDS 0x524u /* r: sent sends */
+#define NACELLE_DEVICE_ROCE_TX_SENT_READS 0x528u /* r: sent reads */
+#define NACELLE_DEVICE_ROCE_TX_SENT_ATOMICS 0x52cu /* r: sent atomics */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_ACKS 0x530u /* r: rcvd acks */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_READ_RESPONSES 0x534u /* r: packets */
+#define NACELLE_DEVICE_ROCE_TX_RCVD_ATOMIC_RESPONSES 0x538u /* r: rcvd atomic responses */
+#define NACELLE_DEVICE_ROCE_TX_RNR_NAK_RETRY_ERR 0x53cu /* r: RNR NAK received */
+#define NACELLE_DEVICE_ROCE_TX_PACKET_SEQ_ERR 0x540u /* r: NAK PSN sequence error received */
+#define NACELLE_DEVICE_ROCE_TX_IMPLIED_NAK_SEQ_ERR 0x544u /* r: a response skipped a READ or atomic, or part of a READ */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_ACCESS_ERRORS 0x548u /* r: NAK received */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_INVALID_REQUEST 0x54cu /* r: req remote invalid request */
+#define NACELLE_DEVICE_ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS 0x550u /* r: req remote operational errors */
+#define NACELLE_DEVICE_ROCE_TX_BAD_RESPONSE_ERR 0x554u /* r: a READ response of the wrong length: the QP fails */
+#define NACELLE_DEVICE_ROCE_TX_LOCAL_ACK_TIMEOUT_ERR 0x558u /* r: local ack timeout err */
+#define NACELLE_DEVICE_ROCE_TX_PACKET_RETRANSMIT 0x55cu /* r: packet retransmit */
+#define NACELLE_DEVICE_ROCE_TX_SELECTIVE_RETRANSMIT 0x560u /* r: selective retransmit */
+#define NACELLE_DEVICE_ROCE_TX_RETRY_EXCEEDED_ERR 0x564u /* r: retry exceeded err */
+#define NACELLE_DEVICE_ROCE_TX_RETRY_RNR_EXCEEDED_ERR 0x568u /* r: retry rnr exceeded err */
+#define NACELLE_DEVICE_ROCE_TX_REQ_CQE_FLUSH_ERROR 0x56cu /* r: req cqe flush error */
+#define NACELLE_DEVICE_ROCE_TX_QP_ERROR 0x570u /* r: qp error */
+#define NACELLE_DEVICE_ROCE_TX_KEEPALIVE_SENT 0x574u /* r: keepalive sent */
+#define NACELLE_DEVICE_ROCE_TX_DROP_GHOST_RESPONSE 0x578u /* r: for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1) */
+#define NACELLE_DEVICE_ROCE_TX_DROP_RESPONSE_NO_QP 0x57cu /* r: no such QP, not from its peer, or not in RTS, SQD or SQE */
+#define NACELLE_DEVICE_ROCE_TX_WQE_REFUSED 0x580u /* r: work request for a QP of another client */
+#define NACELLE_DEVICE_ROCE_TX_RP_CNP_HANDLED 0x584u /* r: rp cnp handled */
+#define NACELLE_DEVICE_ROCE_TX_RP_CNP_IGNORED 0x588u /* r: for no QP, or congestion control is off */
+#define NACELLE_DEVICE_CM_REQ_RECEIVED 0x58cu /* r: req received */
+#define NACELLE_DEVICE_CM_REQ_SENT 0x590u /* r: req sent */
+#define NACELLE_DEVICE_CM_REP_RECEIVED 0x594u /* r: rep received */
+#define NACELLE_DEVICE_CM_REP_SENT 0x598u /* r: rep sent */
+#define NACELLE_DEVICE_CM_RTU_RECEIVED 0x59cu /* r: rtu received */
+#define NACELLE_DEVICE_CM_RTU_SENT 0x5a0u /* r: rtu sent */
+#define NACELLE_DEVICE_CM_MRA_RECEIVED 0x5a4u /* r: mra received */
+#define NACELLE_DEVICE_CM_MRA_SENT 0x5a8u /* r: mra sent */
+#define NACELLE_DEVICE_CM_REJ_RECEIVED 0x5acu /* r: rej received */
+#define NACELLE_DEVICE_CM_REJ_SENT 0x5b0u /* r: rej sent */
+#define NACELLE_DEVICE_CM_DREQ_RECEIVED 0x5b4u /* r: dreq received */
+#define NACELLE_DEVICE_CM_DREQ_SENT 0x5b8u /* r: dreq sent */
+#define NACELLE_DEVICE_CM_DREP_RECEIVED 0x5bcu /* r: drep received */
+#define NACELLE_DEVICE_CM_DREP_SENT 0x5c0u /* r: drep sent */
+#define NACELLE_DEVICE_CM_DUPLICATE_REQ 0x5c4u /* r: duplicate req */
+#define NACELLE_DEVICE_CM_REQ_TIMEOUT 0x5c8u /* r: req timeout */
+#define NACELLE_DEVICE_CM_REP_TIMEOUT 0x5ccu /* r: rep timeout */
+#define NACELLE_DEVICE_CM_DREQ_TIMEOUT 0x5d0u /* r: dreq timeout */
+#define NACELLE_DEVICE_CM_CONNECTION_OPENED 0x5d4u /* r: reported to the client; opened - closed = live connections */
+#define NACELLE_DEVICE_CM_CONNECTION_CLOSED 0x5d8u /* r: connection closed */
+#define NACELLE_DEVICE_CM_DROP_MALFORMED 0x5dcu /* r: not a valid communication management datagram */
+#define NACELLE_DEVICE_CM_DROP_OVERFLOW 0x5e0u /* r: received faster than it could be answered; the peer retransmits it */
+#define NACELLE_DEVICE_CM_DROP_NO_CONNECTION 0x5e4u /* r: for no connection, or not expected in its state */
+#define NACELLE_DEVICE_CM_DROP_UNRESOLVED 0x5e8u /* r: no ARP reply for the address that a client connects to: no REQ sent */
+#define NACELLE_DEVICE_CM_REFUSED_PER_PEER 0x5ecu /* r: REQ: its address has reached its limit of connections */
+#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN 0x5f0u /* r: REQ: the limit of half-open connections is reached */
+#define NACELLE_DEVICE_CM_REFUSED_HALF_OPEN_PER_PEER 0x5f4u /* r: REQ: the limit of half-open connections with its address is reached */
+#define NACELLE_DEVICE_CM_REFUSED_NO_TOKEN 0x5f8u /* r: REQ without a token, and no entry is for its address */
+#define NACELLE_DEVICE_CM_REFUSED_TOKEN 0x5fcu /* r: REQ with a token that no valid entry has for its address */
+#define NACELLE_DEVICE_CM_REFUSED_PER_ENTRY 0x600u /* r: REQ: its entry has all its connections */
+#define NACELLE_DEVICE_CM_ADMISSION_ENDED 0x604u /* r: a connection is closed because its entry was revoked, or its time is over */
+#define NACELLE_DEVICE_RPC_REGIONS_GRANTED 0x608u /* r: regions granted */
+#define NACELLE_DEVICE_RPC_REGIONS_REFUSED 0x60cu /* r: regions refused */
+#define NACELLE_DEVICE_RPC_CALL_STARTED 0x610u /* r: call started */
+#define NACELLE_DEVICE_RPC_CALL_FINISHED 0x614u /* r: call finished */
+#define NACELLE_DEVICE_RPC_CALL_FAILED 0x618u /* r: call failed */
+#define NACELLE_DEVICE_RPC_CALL_CANCELLED 0x61cu /* r: one of call_failed: its caller cancelled it */
+#define NACELLE_DEVICE_RPC_MESSAGE_MALFORMED 0x620u /* r: message malformed */
+#define NACELLE_DEVICE_RPC_IMMEDIATE_IGNORED 0x624u /* r: start while a call runs, or before set-up */
+#define NACELLE_DEVICE_MEMORY_CORRECTED 0x628u /* r: beats of memory in which the device's ECC has corrected a flipped bit */
+#define NACELLE_DEVICE_MEMORY_UNCORRECTABLE 0x62cu /* r: beats read, and writes, that memory answered with SLVERR */
+#define NACELLE_DEVICE_SERVICE_RX_MESSAGE 0x630u /* r: taken into the store */
+#define NACELLE_DEVICE_SERVICE_TX_MESSAGE 0x634u /* r: tx message */
+#define NACELLE_DEVICE_SERVICE_DROP_LENGTH 0x638u /* r: empty, or longer than a message can be */
+#define NACELLE_DEVICE_SERVICE_DROP_ROOM 0x63cu /* r: the store was full */
+#define NACELLE_DEVICE_SERVICE_DROP_SOURCE 0x640u /* r: IPbus: from an address outside of the source filter */
+#define NACELLE_DEVICE_SERVICE_DROP_RATE 0x644u /* r: IPbus: without authorisation, faster than such packets are taken */
+#define NACELLE_DEVICE_SERVICE_DROP_MALFORMED 0x648u /* r: IPbus: no IPbus 2.0 packet */
+#define NACELLE_DEVICE_SERVICE_DROP_ID 0x64cu /* r: IPbus: a control packet that is not the next one: executed before, or one before it is missing */
+#define NACELLE_DEVICE_SERVICE_DROP_CONTEXT 0x650u /* r: IPbus: every context belongs to an authorised client */
+#define NACELLE_DEVICE_SERVICE_RESENT 0x654u /* r: IPbus: a response was sent once more */
+#define NACELLE_DEVICE_SERVICE_RESEND_UNKNOWN 0x658u /* r: IPbus: there is no such response, or it was resent too often without authorisation */
+#define NACELLE_DEVICE_SERVICE_REFUSED 0x65cu /* r: IPbus: an access that is not public, without authorisation; or to what only the local bus may access */
+#define NACELLE_DEVICE_SERVICE_BUS_ERROR 0x660u /* r: IPbus: there is no such register, or its owner did not answer */
+#define NACELLE_DEVICE_SERVICE_LOGIN 0x664u /* r: login */
+#define NACELLE_DEVICE_SERVICE_LOGIN_WRONG 0x668u /* r: with a wrong token */
+#define NACELLE_DEVICE_SERVICE_LOGIN_REFUSED 0x66cu /* r: with the token, but every context belongs to an authorised client that is in use */
+#define NACELLE_DEVICE_SERVICE_SESSION_EXPIRED 0x670u /* r: an authorised client was silent for too long */
+#define NACELLE_DEVICE_SERVICE_MDNS_QUERY 0x674u /* r: mDNS: a query for a record of this device that it does not know yet */
+#define NACELLE_DEVICE_SERVICE_MDNS_SENT 0x678u /* r: mDNS: an announcement, an answer or a goodbye was sent */
+#define NACELLE_DEVICE_SERVICE_MDNS_OTHER 0x67cu /* r: mDNS: ignored: no query, or not from port 5353 of a host of this network */
+#define NACELLE_DEVICE_SERVICE_MDNS_BUSY 0x680u /* r: mDNS: a query was dropped because another one was being read */
+#define NACELLE_DEVICE_SERVICE_DROP_MDNS 0x684u /* r: mDNS: a query that is not well formed */
+#define NACELLE_DEVICE_SERVICE_LLDP_SENT 0x688u /* r: LLDP: a frame was sent */
+#define NACELLE_DEVICE_SERVICE_UNREACHABLE_SENT 0x68cu /* r: ICMP: destination unreachable */
+#define NACELLE_DEVICE_SERVICE_UNREACHABLE_LIMITED 0x690u /* r: ICMP: was not sent: too many in a short time */
+#define NACELLE_DEVICE_ADDRESS_CONFLICT 0x694u /* r: another host had, or wanted, the address in use or the one that was probed (RFC 5227) */
+#define NACELLE_DEVICE_ADDRESS_DEFENDED 0x698u /* r: an address in use was announced once more because of that */
+#define NACELLE_DEVICE_ADDRESS_LOST 0x69cu /* r: an address in use was given up: all connections were closed */
+#define NACELLE_DEVICE_ADDRESS_LEASE 0x6a0u /* r: DHCP: an ACK, of a new lease or of a renewal */
+#define NACELLE_DEVICE_ADDRESS_LEASE_LOST 0x6a4u /* r: DHCP: a lease has ended without a release */
+#define NACELLE_DEVICE_ADDRESS_NAK 0x6a8u /* r: DHCP: a NAK */
+#define NACELLE_DEVICE_ADDRESS_DROP_MALFORMED 0x6acu /* r: DHCP: an answer that is not well formed, or lacks an option that it must have */
+#define NACELLE_DEVICE_ADDRESS_DROP_UNEXPECTED 0x6b0u /* r: DHCP: not for the current transaction, too many, or of no use in this state */
+#define NACELLE_DEVICE_ADDRESS_IPV6_CONFLICT 0x6b4u /* r: IPv6: another host had the address that was probed (RFC 4862) */
+#define NACELLE_DEVICE_ADDRESS_IPV6_LOST 0x6b8u /* r: IPv6: the global address in use was given up: the connections that used it were closed */
+#define NACELLE_DEVICE_ADDRESS_ROUTER_HEARD 0x6bcu /* r: IPv6: a router advertisement */
+#define NACELLE_DEVICE_ADDRESS_DROP_ROUTER 0x6c0u /* r: IPv6: a router advertisement that is not well formed */
+#define NACELLE_DEVICE_PCIE_COMPLETER_READS 0x6c4u /* r: answered, or begun to be */
+#define NACELLE_DEVICE_PCIE_COMPLETER_WRITES 0x6c8u /* r: completer writes */
+#define NACELLE_DEVICE_PCIE_COMPLETER_REFUSED_READS 0x6ccu /* r: and other non-posted requests: UR */
+#define NACELLE_DEVICE_PCIE_COMPLETER_REFUSED_WRITES 0x6d0u /* r: for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_POISONED_WRITES 0x6d4u /* r: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_DAMAGED_WRITES 0x6d8u /* r: by the block: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_MESSAGES 0x6dcu /* r: dropped */
+#define NACELLE_DEVICE_PCIE_COMPLETER_READ_ERRORS 0x6e0u /* r: an access in the device failed: CA */
+#define NACELLE_DEVICE_PCIE_COMPLETER_WRITE_ERRORS 0x6e4u /* r: likewise, of a write: nobody is told */
+#define NACELLE_DEVICE_PCIE_REQUESTER_WRITES 0x6e8u /* r: TLPs sent */
+#define NACELLE_DEVICE_PCIE_REQUESTER_READS 0x6ecu /* r: requester reads */
+#define NACELLE_DEVICE_PCIE_REQUESTER_WRITES_OFF 0x6f0u /* r: TLPs not sent: bus mastering is off, or reset */
+#define NACELLE_DEVICE_PCIE_REQUESTER_READS_OFF 0x6f4u /* r: requester reads off */
+#define NACELLE_DEVICE_PCIE_REQUESTER_UNSUPPORTED 0x6f8u /* r: completions: UR or CRS */
+#define NACELLE_DEVICE_PCIE_REQUESTER_ABORTS 0x6fcu /* r: CA */
+#define NACELLE_DEVICE_PCIE_REQUESTER_POISONED 0x700u /* r: requester poisoned */
+#define NACELLE_DEVICE_PCIE_REQUESTER_MALFORMED 0x704u /* r: requester malformed */
+#define NACELLE_DEVICE_PCIE_REQUESTER_TIMEOUTS 0x708u /* r: reads ended without a completion */
+#define NACELLE_DEVICE_PCIE_REQUESTER_UNEXPECTED 0x70cu /* r: completions for no request: dropped */
+#define NACELLE_DEVICE_PCIE_REQUESTER_LATE 0x710u /* r: completions for a request that was given up: dropped */
+#define NACELLE_DEVICE_PCIE_MSIX_SENT 0x714u /* r: msix sent */
+#define NACELLE_DEVICE_PCIE_MSIX_MERGED 0x718u /* r: a request for a vector that is pending already */
+#define NACELLE_DEVICE_PCIE_RESETS 0x71cu /* r: function-level resets done */
+#define NACELLE_DEVICE_PCIE_NETWORK_MSIX_SENT 0x720u /* r: network msix sent */
+#define NACELLE_DEVICE_PCIE_NETWORK_MSIX_MERGED 0x724u /* r: a request for a vector that is pending already */
+#define NACELLE_DEVICE_PCIE_NETWORK_RESETS 0x728u /* r: network resets */
 
 /* ---- Management port ---- */
 

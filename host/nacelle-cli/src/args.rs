@@ -52,6 +52,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a device on the wire until it is stopped
     Device(DeviceArgs),
+    /// Run a simulated device whose network card is a guest's, and print the lines that start a guest
+    ///
+    /// It takes the options of 'nacelle device'. By default its library is build/sim/libnacelle_sim_512_nic.so, here or above, and the
+    /// socket of its network card lies beside the wire.
+    Nic(NicArgs),
     /// Run the wire's switch alone, without a device
     Wire(WireArgs),
     /// Call a function of a device
@@ -189,6 +194,14 @@ pub(crate) struct DeviceArgs {
     /// device with [pcie]
     #[arg(long, value_name = "SOCKET", conflicts_with = "soft")]
     pub(crate) slot: Option<PathBuf>,
+    /// Put its network card into a slot as well: another PCI Express function, a virtio network device, at a socket of its own. The library
+    /// must be of a device with network_card in [pcie]
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["soft", "vhost_user"])]
+    pub(crate) slot_net: Option<PathBuf>,
+    /// Let a guest have the device's network card: User-mode Linux, QEMU or DPDK finds it at this socket, by vhost-user. The library must be
+    /// of a device with network_card in [pcie]
+    #[arg(long, value_name = "SOCKET", conflicts_with = "soft")]
+    pub(crate) vhost_user: Option<PathBuf>,
     /// Its name on the wire [default: rtl0, soft0 or the next that is free]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -317,6 +330,18 @@ impl ImpairmentArgs {
             seed: self.seed,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NicArgs {
+    /// The guest's address and the length of the subnet's prefix [default: the device's address, plus 0.0.1.0]
+    #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]
+    pub(crate) guest_ip: Option<(Ipv4Addr, u8)>,
+    /// The kernel of User-mode Linux [default: linux.uml, as it is found]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) linux: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
 }
 
 #[derive(Debug, Args)]

@@ -19,7 +19,7 @@ use crate::args::{Cli, DemoArgs, DtypeArg};
 use crate::capture::absolute;
 use crate::failure::Failure;
 use crate::npy::{self, Agreement, Matrix};
-use crate::output::{print, print_json, report};
+use crate::output::{print, print_json, quoted, report};
 
 /// How long a device may take to start.
 const START_WITHIN: Duration = Duration::from_secs(60);
@@ -202,11 +202,4 @@ fn wire_option(cli: &Cli) -> String {
 fn shortest(path: &Path) -> PathBuf {
     let here = std::env::current_dir().ok();
     here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned)).unwrap_or_else(|| path.to_owned())
-}
-
-/// A path as a shell reads it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `nacelle device` and `nacelle wire`: what stays until it is stopped.
+//! `nacelle device`, `nacelle nic` and `nacelle wire`: what stays until it is stopped.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -19,9 +20,10 @@ use nacelle_link::{
 };
 use nacelle_manage::AddressMode;
 
-use crate::args::{Cli, DeviceArgs, WireArgs};
+use crate::args::{Cli, DeviceArgs, NicArgs, WireArgs};
 use crate::dns_sd::Announced;
 use crate::failure::Failure;
+use crate::guest::Guest;
 use crate::image::image_key;
 use crate::output::print;
 
@@ -88,19 +90,67 @@ pub(crate) fn wire(cli: &Cli, args: &WireArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What there is to say of a device that is ready, beside its address.
+type Ready<'a> = &'a dyn Fn(&Descriptor) -> Result<(), Failure>;
+
 pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
-    let wire = cli.wire()?;
-    let kind = if args.soft { DeviceKind::Soft } else { DeviceKind::Rtl };
+    let ready = |device: &Descriptor| {
+        if let Some(socket) = &args.slot {
+            eprintln!("{} is in the slot {}", device.name, socket.display());
+        }
+        if let Some(socket) = &args.slot_net {
+            eprintln!("the network card of {} is in the slot {}", device.name, socket.display());
+        }
+        if let Some(socket) = &args.vhost_user {
+            eprintln!("the network card of {} is at {}, for a guest", device.name, socket.display());
+        }
+        if cli.json {
+            // One line, so that a program can wait for it and go on.
+            let line = serde_json::to_string(device).map_err(|error| Failure::check(error.to_string()))?;
+            print(&format!("{line}\n"))?;
+        }
+        Ok(())
+    };
     if let Some(address) = args.udp {
-        return by_udp(cli, args, address);
+        return by_udp(cli, args, address, &ready);
     }
-    let mut place = Place::find(&wire, kind, args.name.as_deref(), args.ip)?;
+    let kind = if args.soft { DeviceKind::Soft } else { DeviceKind::Rtl };
+    let place = find_place(cli, args, kind)?;
+    if args.soft {
+        return serve(args, &place, SoftEngine::new(soft_config(args)?), &ready);
+    }
+    let library = find_library(args.library.as_deref(), "", args.wave.is_some())?;
+    let engine = rtl(args, &place, &library, args.vhost_user.as_deref())?;
+    serve(args, &place, engine, &ready)
+}
+
+pub(crate) fn nic(cli: &Cli, args: &NicArgs) -> Result<(), Failure> {
+    let device = &args.device;
+    if device.soft {
+        return Err(Failure::usage("the software device has no network card", "leave --soft out"));
+    }
+    if device.slot_net.is_some() {
+        return Err(Failure::usage("the network card is the guest's", "leave --slot-net out, or use: nacelle device"));
+    }
+    let library = find_library(device.library.as_deref(), "nic", device.wave.is_some())
+        .map_err(|error| Failure::usage(error.to_string(), "build it with: make sim SIM_ARGS='--device nic'"))?;
+    let place = find_place(cli, device, DeviceKind::Rtl)?;
+    let socket = device.vhost_user.clone().unwrap_or_else(|| place.wire.file(&format!("{}.vhost", place.name)));
+    let guest = Guest::new(args, &place, &socket)?;
+    let engine = rtl(device, &place, &library, Some(&socket))?;
+    serve(device, &place, engine, &|device| guest.introduce(cli, device))
+}
+
+/// The name and the addresses of a device.
+fn find_place(cli: &Cli, args: &DeviceArgs, kind: DeviceKind) -> Result<Place, Failure> {
+    let mut place = Place::find(&cli.wire()?, kind, args.name.as_deref(), args.ip)?;
     place.identity.mac = args.mac.unwrap_or(place.identity.mac);
     place.identity.gateway = args.gateway;
-    let bounds = bounds(args);
-    if args.soft {
-        return serve(cli, args, &place, SoftEngine::new(soft_config(args)?));
-    }
+    Ok(place)
+}
+
+/// The simulated RTL of a library, with its network card at `card`.
+fn rtl(args: &DeviceArgs, place: &Place, library: &Path, card: Option<&Path>) -> Result<RtlEngine, Failure> {
     let of_software = [
         ("--memory", args.memory.is_some()),
         ("--connections", args.connections.is_some()),
@@ -114,7 +164,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
             return Err(Failure::usage(said, "add --soft, or leave the option out"));
         }
     }
-    let library = SimLibrary::load(&find_library(args.library.as_deref(), args.wave.is_some())?)?;
+    let library = SimLibrary::load(library)?;
     let config = SimConfig {
         line_rate_mbps: args.line_rate.unwrap_or_default(),
         wave: args.wave.clone(),
@@ -123,7 +173,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
         ..SimConfig::default()
     };
     let mut engine = RtlEngine::new(&library, &config)?
-        .with_bounds(bounds)
+        .with_bounds(bounds(args))
         .with_address_mode(args.address.map(AddressMode::from).unwrap_or_default())
         .with_ipv6(args.ipv6.unwrap_or_default())
         .with_idle_speed(args.idle_speed.unwrap_or(1))
@@ -131,7 +181,13 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     if let Some(socket) = &args.slot {
         engine = engine.with_slot(socket, place.identity.mac)?;
     }
-    serve(cli, args, &place, engine)
+    if let Some(socket) = &args.slot_net {
+        engine = engine.with_network_slot(socket, place.identity.mac)?;
+    }
+    if let Some(socket) = card {
+        engine = engine.with_vhost_user(socket, place.identity.mac, |what| eprintln!("{what}"))?;
+    }
+    Ok(engine)
 }
 
 fn mebibytes(count: u32) -> u64 {
@@ -168,7 +224,7 @@ fn soft_config(args: &DeviceArgs) -> Result<SoftConfig, Failure> {
 }
 
 /// Runs the software device on a UDP socket: at `address`, or at the first free one of a few loopback addresses.
-fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), Failure> {
+fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>, then: Ready<'_>) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let first = |link: Option<UdpLink>, number| match link {
         None => UdpLink::bind(Ipv4Addr::new(127, 0, 0, number).into()).ok(),
@@ -197,7 +253,7 @@ fn by_udp(cli: &Cli, args: &DeviceArgs, address: Option<IpAddr>) -> Result<(), F
     let host = Host::by_udp(engine, &place, DatagramMedium::new(link), random()?)?;
     let _announced = args.announce.then(|| Announced::start(host.descriptor())).transpose()?;
     let ready = |device: &Descriptor| eprintln!("{} is ready at {}, UDP port {ROCE_PORT}", device.name, device.ip);
-    run(cli, args, host, &stop, ready)
+    run(args, host, &stop, ready, then)
 }
 
 fn random() -> Result<u32, Failure> {
@@ -208,7 +264,7 @@ fn random() -> Result<u32, Failure> {
     Ok(u32::from_ne_bytes(seed))
 }
 
-fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) -> Result<(), Failure> {
+fn serve(args: &DeviceArgs, place: &Place, engine: impl FrameEngine, then: Ready<'_>) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let impaired = |link: Box<dyn Link>| -> Box<dyn Link> {
         let rules = args.impairments.rules();
@@ -223,7 +279,7 @@ fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) 
         };
         let host = Host::on_interface(engine, place, impaired(link), random()?)?;
         let ready = |device: &Descriptor| eprintln!("{} is ready at {} on {interface}", device.name, device.ip);
-        return run(cli, args, host, &stop, ready);
+        return run(args, host, &stop, ready, then);
     }
     let _switch = SwitchHost::start(&place.wire)?;
     let link = VirtualWire::join(&place.wire, &place.name)?;
@@ -233,29 +289,21 @@ fn serve(cli: &Cli, args: &DeviceArgs, place: &Place, engine: impl FrameEngine) 
         let at = if device.ip.is_unspecified() { "without an address yet".into() } else { format!("at {}", device.ip) };
         eprintln!("{} is ready {at} on the wire {}", device.name, place.wire.path().display());
     };
-    run(cli, args, host, &stop, ready)
+    run(args, host, &stop, ready, then)
 }
 
 /// Runs a device that is set up, and says when it is `ready`.
 fn run<P: Port>(
-    cli: &Cli,
     args: &DeviceArgs,
     mut host: Host<P>,
     stop: &AtomicBool,
     ready: impl FnOnce(&Descriptor),
+    then: Ready<'_>,
 ) -> Result<(), Failure> {
     if let Some(path) = &args.capture {
         host.capture(path)?;
     }
-    let device = host.descriptor();
-    ready(device);
-    if let Some(socket) = &args.slot {
-        eprintln!("{} is in the slot {}", device.name, socket.display());
-    }
-    if cli.json {
-        // One line, so that a program can wait for it and go on.
-        let line = serde_json::to_string(device).map_err(|error| Failure::check(error.to_string()))?;
-        print(&format!("{line}\n"))?;
-    }
+    ready(host.descriptor());
+    then(host.descriptor())?;
     Ok(host.run(stop)?)
 }

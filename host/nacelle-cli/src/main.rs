@@ -24,6 +24,7 @@ mod failure;
 #[cfg(test)]
 mod fake;
 mod generate;
+mod guest;
 mod hub;
 mod image;
 mod kernel;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Device(args) => device::device(cli, args),
+        Command::Nic(args) => device::nic(cli, args),
         Command::Wire(args) => device::wire(cli, args),
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),

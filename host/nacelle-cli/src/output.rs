@@ -2,6 +2,7 @@
 //! How results look.
 
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use nacelle::Report;
 use serde::Serialize;
@@ -61,4 +62,11 @@ pub(crate) fn report(report: &Report) -> String {
         ]);
     }
     table(&rows, 1)
+}
+
+/// A path as a shell reads it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -100,6 +100,10 @@ fn arguments_that_cannot_be_are_refused() {
         "device --soft --wave x",
         "device --soft --flip-bit 1",
         "device --soft --slot x",
+        "device --soft --vhost-user x",
+        "device --soft --slot-net x",
+        "device --slot-net x --vhost-user y",
+        "nic --guest-ip 10.77.1.2",
         "device --flip-two-bits 101",
         "device --line-rate 0",
         "device --kernel-time 16777216",
@@ -117,6 +121,9 @@ fn arguments_that_cannot_be_are_refused() {
     bench.bad("device --library none.so", 2, &["none.so", "no such file"]);
     bench.bad("device --workers 2", 2, &["--workers", "software device", "add --soft"]);
     bench.bad("device --memory 2", 2, &["--memory", "software device", "add --soft"]);
+    bench.bad("nic --soft", 2, &["no network card", "leave --soft out"]);
+    bench.bad("nic --library none.so --linux none", 2, &["none is no kernel", "user-mode-linux"]);
+    bench.bad("nic --library none.so --ip 192.168.1.2/24", 2, &["no address 192.168.2.2", "--guest-ip"]);
     assert!(bench.good("--help").stdout.len() > 500);
 
     // Far from any build, there is no library to be found.

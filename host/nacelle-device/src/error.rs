@@ -136,8 +136,10 @@ impl DeviceError {
             Self::Kernel(KernelError::SameCode { .. } | KernelError::SameName { .. }) => {
                 "leave one of the kernels out, or give it another name and other function codes"
             }
-            Self::Slot(ServerError::Taken { .. }) => "name another socket with --slot, or end the other device",
-            Self::Slot(_) => "name a socket in a directory that is this user's with --slot",
+            Self::Slot(ServerError::Taken { .. }) => {
+                "name another socket with --slot, --slot-net or --vhost-user, or end the other device"
+            }
+            Self::Slot(_) => "name a socket in a directory that is this user's with --slot, --slot-net or --vhost-user",
             Self::Link(error) => explain::links::advice(error),
             Self::Io { .. } => "name another wire with --wire",
             Self::NoLibrary { .. } | Self::WindowOpen { .. } | Self::Kernel(_) => self.code().text().advice,

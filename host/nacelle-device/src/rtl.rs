@@ -12,16 +12,19 @@ use nacelle_manage::{AddressMode, DeviceKind, Ipv6Mode};
 use nacelle_wire::MacAddr;
 
 use crate::{
-    DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, Stamp, Stop, WakeFds,
+    DeviceError, Engine, Facts, FrameEngine, Identity, PushError, Sim, SimConfig, SimLibrary, SlotSettings, Stamp,
+    Stop, WakeFds,
 };
 
 mod kernels;
 mod managed;
 mod slot;
+mod vhost;
 
 use kernels::KernelTable;
 use managed::ManagedTable;
-use slot::Slot;
+use slot::{DEVICE, NETWORK_CARD, Slot, model_counters};
+use vhost::VhostCard;
 
 /// The data path's width if none is asked for, in bits.
 const DEFAULT_DATA_W: u32 = 512;
@@ -31,19 +34,21 @@ const SLICE: u64 = 256;
 const IDLE_WAKE: Duration = Duration::from_millis(50);
 
 /// Finds the library of the simulated device: `named`, else `$NACELLE_SIM_LIBRARY`, else
-/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them. With `waves` it is the one
-/// that can write waveforms, `libnacelle_sim_512_waves.so`.
+/// `build/sim/libnacelle_sim_512.so` in the current directory, in the program's, or in one above them. With a `device` it is that of
+/// `devices/DEVICE.toml`, `libnacelle_sim_512_DEVICE.so`; with `waves` the one that can write waveforms, `libnacelle_sim_512_waves.so`.
 ///
 /// # Errors
 /// [`DeviceError::NoLibrary`] if there is none.
-pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, DeviceError> {
+pub fn find_library(named: Option<&Path>, device: &str, waves: bool) -> Result<PathBuf, DeviceError> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty() && !waves) {
+    let standard = device.is_empty() && !waves;
+    if let Some(path) = std::env::var_os("NACELLE_SIM_LIBRARY").filter(|path| !path.is_empty() && standard) {
         return Ok(path.into());
     }
-    let suffix = if waves { "_waves" } else { "" };
+    let parts = [device, if waves { "waves" } else { "" }];
+    let suffix: String = parts.iter().filter(|part| !part.is_empty()).map(|part| format!("_{part}")).collect();
     let file = PathBuf::from(format!("build/sim/libnacelle_sim_{DEFAULT_DATA_W}{suffix}.so"));
     let here = std::env::current_dir().ok();
     let program = std::env::current_exe().ok();
@@ -52,6 +57,9 @@ pub fn find_library(named: Option<&Path>, waves: bool) -> Result<PathBuf, Device
     above.map(|dir| dir.join(&file)).find(|path| path.is_file()).ok_or(DeviceError::NoLibrary { file })
 }
 
+/// A read of a BAR that the device does not answer is given up after so much device time; the 50 ms of the standard would be minutes
+/// here.
+const HOST_TIMEOUT_US: u32 = 1000;
 /// A client of the slot that does not take what it is sent is looked at this often.
 const SENDING_WAKE: Duration = Duration::from_millis(1);
 
@@ -90,7 +98,9 @@ pub struct RtlEngine {
     facts: Facts,
     managed: ManagedTable,
     kernels: KernelTable,
-    slot: Option<Slot>,
+    /// The functions that clients of vfio-user have.
+    slots: Vec<Slot>,
+    card: Option<VhostCard>,
 }
 
 impl RtlEngine {
@@ -109,6 +119,9 @@ impl RtlEngine {
         let mut sim = library.create(config)?;
         expect(&mut sim, device::TYPE, u32::from_be_bytes(device::BLOCK.kind))?;
         expect(&mut sim, device::VERSION, device::BLOCK.version)?;
+        if sim.slot_facts(0).is_some() {
+            sim.set_slot(&SlotSettings { host_timeout_us: HOST_TIMEOUT_US, ..SlotSettings::default() })?;
+        }
         let managed = ManagedTable::new(&mut sim)?;
         Ok(Self {
             sim,
@@ -120,7 +133,8 @@ impl RtlEngine {
             facts,
             managed,
             kernels: KernelTable::default(),
-            slot: None,
+            slots: Vec::new(),
+            card: None,
         })
     }
 
@@ -160,13 +174,35 @@ impl RtlEngine {
     /// [`DeviceError::Without`] if it was not built for a slot; [`DeviceError::Slot`] if another device is there, or the socket cannot
     /// be made.
     pub fn with_slot(mut self, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
-        self.slot = Some(Slot::new(&mut self.sim, path, mac)?);
+        self.slots.push(Slot::new(&mut self.sim, DEVICE, path, mac)?);
+        Ok(self)
+    }
+
+    /// The same device, whose network card is a guest's: front ends of vhost-user (User-mode Linux, QEMU, DPDK) find it at the socket
+    /// `path`. What they are refused is told to `tell`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Without`] if it was built without a card; [`DeviceError::Slot`] if another process listens there;
+    /// [`DeviceError::Slot`] or [`DeviceError::Io`] if the socket cannot be made.
+    pub fn with_vhost_user(mut self, path: &Path, mac: MacAddr, tell: fn(&str)) -> Result<Self, DeviceError> {
+        self.card = Some(VhostCard::new(&mut self.sim, path, mac, tell)?);
+        Ok(self)
+    }
+
+    /// The same device, whose network card, a PCI function of its own, is for clients of vfio-user: they find it at the socket `path`. Either
+    /// this or [`with_vhost_user`](Self::with_vhost_user).
+    ///
+    /// # Errors
+    /// As [`with_slot`](Self::with_slot).
+    pub fn with_network_slot(mut self, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
+        self.slots.push(Slot::new(&mut self.sim, NETWORK_CARD, path, mac)?);
         Ok(self)
     }
 
     /// What its slot has counted, if it is in one; part of [`counters`](Engine::counters), at no cost in device time.
     pub fn slot_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.slot.iter().flat_map(|slot| slot.counters(&self.sim))
+        let model = (self.card.is_some() || !self.slots.is_empty()).then(|| model_counters(&self.sim));
+        self.slots.iter().flat_map(Slot::counters).chain(model.into_iter().flatten())
     }
 
     /// The device itself, for tools that look deeper.
@@ -190,11 +226,15 @@ impl Engine for RtlEngine {
 
     fn run(&mut self, now: Instant) {
         if !self.sim.idle() {
-            self.sim.step(SLICE, if self.slot.is_some() { Stop::FrameOrSlot } else { Stop::Frame });
+            let in_slot = !self.slots.is_empty() || self.card.is_some();
+            self.sim.step(SLICE, if in_slot { Stop::FrameOrSlot } else { Stop::Frame });
         }
         // Behind the step: what it has left of the slot would not be seen by an idle device.
-        if let Some(slot) = &mut self.slot {
+        for slot in &mut self.slots {
             slot.poll(&mut self.sim, now);
+        }
+        if let Some(card) = &mut self.card {
+            card.poll(&mut self.sim, now);
         }
     }
 
@@ -208,12 +248,13 @@ impl Engine for RtlEngine {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let sending = self.slot.as_ref().is_some_and(Slot::is_sending);
+        let sending = self.slots.iter().any(Slot::is_sending) || self.card.as_ref().is_some_and(VhostCard::is_sending);
         Some(Instant::now() + if sending { SENDING_WAKE } else { IDLE_WAKE })
     }
 
     fn wake_fds(&self) -> WakeFds<'_> {
-        self.slot.iter().flat_map(Slot::fds).collect()
+        let card = self.card.iter().flat_map(VhostCard::fds);
+        self.slots.iter().flat_map(Slot::fds).chain(card).collect()
     }
 
     fn address(&mut self) -> Option<(Ipv4Addr, u8)> {
@@ -248,6 +289,8 @@ impl Engine for RtlEngine {
         ];
         all.extend(model.map(|(name, value)| (name.to_owned(), value)));
         all.extend(self.slot_counters().map(|(name, value)| (name.to_owned(), value)));
+        let card = self.card.iter().flat_map(VhostCard::counters);
+        all.extend(card.map(|(name, value)| (name.to_owned(), value)));
         Ok(all)
     }
 }

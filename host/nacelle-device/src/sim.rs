@@ -23,7 +23,7 @@ mod slot;
 pub use slot::{SlotAnswer, SlotFacts, SlotInterrupt, SlotMessage, SlotSettings, SlotSpace, SlotStats, Unmapped};
 
 /// The ABI of this wrapper (`NACELLE_SIM_ABI`).
-const ABI: u32 = 5;
+const ABI: u32 = 6;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
 

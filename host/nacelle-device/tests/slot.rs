@@ -5,6 +5,8 @@
 #[path = "slot/bench.rs"]
 mod bench;
 mod common;
+#[path = "slot/network.rs"]
+mod network;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -78,6 +78,27 @@ pub trait PciDevice {
     /// If the device refuses or has gone; the memory is not used again then.
     fn free_dma(&mut self, buffer: DmaBuffer) -> Result<(), PciError>;
 
+    /// Lets the device access memory of another process, by the file that it is in: `len` bytes from `offset` on, in whole pages, which
+    /// the device finds at `iova`. `access` is the device's.
+    ///
+    /// # Errors
+    /// If some of the addresses are in use, the file cannot be used so, or the device refuses.
+    fn share_dma(
+        &mut self,
+        iova: u64,
+        len: u64,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        access: Access,
+    ) -> Result<(), PciError>;
+
+    /// Takes away what was given at `iova` by [`share_dma`](Self::share_dma). The device accesses nothing of it any more when this
+    /// returns.
+    ///
+    /// # Errors
+    /// As [`free_dma`](Self::free_dma).
+    fn unshare_dma(&mut self, iova: u64, len: u64) -> Result<(), PciError>;
+
     /// How many interrupts it has (MSI-X).
     fn vectors(&self) -> u16;
 

@@ -73,6 +73,14 @@ pub enum PciError {
         /// Bytes.
         len: usize,
     },
+    /// Some of the addresses for memory are in use, or there are none such.
+    #[error("device addresses from {iova:#x} on, {len} bytes, are not free")]
+    AddressesTaken {
+        /// The first.
+        iova: u64,
+        /// Bytes.
+        len: u64,
+    },
     /// The system.
     #[error("the device cannot be accessed: {0}")]
     System(#[from] io::Error),

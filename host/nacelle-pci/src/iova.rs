@@ -31,6 +31,16 @@ impl Addresses {
         Some(place)
     }
 
+    /// Takes `len` bytes from `first` on, wherever that is. False: there are none, or some are in use.
+    pub(crate) fn claim(&mut self, first: u64, len: u64) -> bool {
+        let Some(end) = first.checked_add(len).filter(|_| len > 0) else { return false };
+        let free = self.used.range(..end).next_back().is_none_or(|(_, before)| *before <= first);
+        if free {
+            self.used.insert(first, end);
+        }
+        free
+    }
+
     /// Gives back the place that begins there.
     pub(crate) fn give(&mut self, first: u64) {
         self.used.remove(&first);
@@ -52,5 +62,20 @@ mod tests {
         assert_eq!(addresses.take(0x1000), Some(b + 0x2000));
         assert_eq!(addresses.take(1 << 38), None);
         assert_eq!(addresses.take(u64::MAX), None);
+    }
+
+    #[test]
+    fn places_of_others_are_left_alone() {
+        let mut addresses = Addresses::default();
+        assert!(addresses.claim(0, 0x1000) && addresses.claim(1 << 32, 0x2000));
+        for (first, len) in
+            [(0, 0x1000), (0xfff, 1), ((1 << 32) - 1, 2), ((1 << 32) + 0x1fff, 1), (u64::MAX, 1), (0, 0)]
+        {
+            assert!(!addresses.claim(first, len), "{first:#x}, {len:#x}");
+        }
+        assert!(addresses.claim(0x1000, (1 << 32) - 0x1000));
+        assert_eq!(addresses.take(0x1000), Some((1 << 32) + 0x2000));
+        addresses.give(1 << 32);
+        assert_eq!(addresses.take(0x2000), Some(1 << 32));
     }
 }

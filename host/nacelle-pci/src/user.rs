@@ -369,6 +369,28 @@ impl UserDevice {
         region.filter(|region| end.is_some_and(|end| end <= region.size)).ok_or(out)
     }
 
+    /// Tells the device of memory.
+    fn map_dma(
+        &mut self,
+        iova: u64,
+        size: u64,
+        file: Option<BorrowedFd<'_>>,
+        offset: u64,
+        access: Access,
+    ) -> Result<(), PciError> {
+        let rights = [(access.read, dma::READ), (access.write, dma::WRITE)];
+        let map = DmaMap {
+            argsz: size_of::<DmaMap>() as u32,
+            flags: rights.iter().map(|(given, bit)| if *given { *bit } else { 0 }).sum(),
+            offset,
+            address: iova,
+            size,
+        };
+        let reply = self.ask("memory", command::DMA_MAP, &[map.as_bytes()], file.as_slice())?;
+        self.channel.give_back(reply);
+        Ok(())
+    }
+
     fn set_irqs(&mut self, flags: u32, start: u16, count: u16, eventfds: &[BorrowedFd<'_>]) -> Result<(), PciError> {
         let set = SetIrqs {
             argsz: size_of::<SetIrqs>() as u32,
@@ -423,22 +445,11 @@ impl PciDevice for UserDevice {
         let size = size.ok_or(PciError::NoAddresses { len })?;
         let pages = Arc::new(Pages::create("nacelle-dma", size as usize)?);
         let iova = self.addresses.take(size).ok_or(PciError::NoAddresses { len })?;
-        let rights = [(access.read, dma::READ), (access.write, dma::WRITE)];
-        let map = DmaMap {
-            argsz: size_of::<DmaMap>() as u32,
-            flags: rights.iter().map(|(given, bit)| if *given { *bit } else { 0 }).sum(),
-            offset: 0,
-            address: iova,
-            size,
-        };
         // Before the device may ask for it.
         self.memory.insert(iova, (Arc::clone(&pages), access));
         let file = pages.file().filter(|_| self.config.share == Share::Descriptor);
-        match self.ask("memory", command::DMA_MAP, &[map.as_bytes()], file.as_slice()) {
-            Ok(reply) => {
-                self.channel.give_back(reply);
-                Ok(DmaBuffer { iova, pages })
-            }
+        match self.map_dma(iova, size, file, 0, access) {
+            Ok(()) => Ok(DmaBuffer { iova, pages }),
             Err(error) => {
                 self.memory.remove(&iova);
                 self.addresses.give(iova);
@@ -448,12 +459,31 @@ impl PciDevice for UserDevice {
     }
 
     fn free_dma(&mut self, buffer: DmaBuffer) -> Result<(), PciError> {
+        self.unshare_dma(buffer.iova, buffer.len() as u64)?;
+        self.memory.remove(&buffer.iova);
+        Ok(())
+    }
+
+    fn share_dma(
+        &mut self,
+        iova: u64,
+        len: u64,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        access: Access,
+    ) -> Result<(), PciError> {
+        if !self.addresses.claim(iova, len) {
+            return Err(PciError::AddressesTaken { iova, len });
+        }
+        self.map_dma(iova, len, Some(file), offset, access).inspect_err(|_| self.addresses.give(iova))
+    }
+
+    fn unshare_dma(&mut self, iova: u64, len: u64) -> Result<(), PciError> {
         let argsz = size_of::<DmaUnmap>() as u32;
-        let unmap = DmaUnmap { argsz, flags: 0, address: buffer.iova, size: buffer.len() as u64 };
+        let unmap = DmaUnmap { argsz, flags: 0, address: iova, size: len };
         let reply = self.ask("taking memory back", command::DMA_UNMAP, &[unmap.as_bytes()], &[])?;
         self.channel.give_back(reply);
-        self.memory.remove(&buffer.iova);
-        self.addresses.give(buffer.iova);
+        self.addresses.give(iova);
         Ok(())
     }
 

@@ -308,6 +308,23 @@ fn memory(fake: &Fake, device: &mut impl PciDevice) {
     assert!(matches!(refused, PciError::Refused { what: "memory", errno: Errno::NOMEM }), "{refused}");
     fake.0.borrow_mut().fails = None;
     assert_eq!(device.alloc_dma(8192, Access::BOTH).unwrap().iova(), mapped[0].0, "the addresses are free again");
+    shared(fake, device);
+}
+
+/// Memory of another process is mapped here for the kernel, which only a sealed file is.
+fn shared(fake: &Fake, device: &mut impl PciDevice) {
+    let pages = Pages::create("shared", 0x3000).unwrap();
+    let before = fake.0.borrow().mapped.clone();
+    device.share_dma(0x8_0000, 0x2000, pages.file().unwrap(), 0x1000, Access::BOTH).unwrap();
+    assert_eq!(fake.0.borrow().mapped.len(), before.len() + 1);
+    let taken = device.share_dma(0x8_1000, 0x1000, pages.file().unwrap(), 0, Access::BOTH).unwrap_err();
+    assert!(matches!(taken, PciError::AddressesTaken { .. }), "{taken}");
+    let unsealed = tempfile::tempfile().unwrap();
+    unsealed.set_len(0x1000).unwrap();
+    let refused = device.share_dma(0, 0x1000, unsealed.as_fd(), 0, Access::BOTH).unwrap_err();
+    assert!(matches!(refused, PciError::System(_)), "{refused}");
+    device.unshare_dma(0x8_0000, 0x2000).unwrap();
+    assert_eq!(fake.0.borrow().mapped, before);
 }
 
 fn interrupts(fake: &Fake, device: &mut impl PciDevice) {

@@ -3,9 +3,10 @@
 
 mod support;
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nacelle_pci::{Access, PciDevice, PciError, Share, UserConfig, UserDevice};
+use nacelle_pci::{Access, Pages, PciDevice, PciError, Share, UserConfig, UserDevice};
 use nacelle_slot::config_space::{ConfigEvent, PLACEHOLDER_DEVICE, PLACEHOLDER_VENDOR};
 use nacelle_slot::dma::Fault;
 use nacelle_slot::{Errno, ResetCause};
@@ -190,4 +191,41 @@ fn a_device_that_is_slow_or_gone_is_an_error() {
     assert!(matches!(device.read32(0, register::SUM), Err(PciError::Gone)));
     let mut device = connect(&Slot::new(|_| {}), |_| {});
     assert!(matches!(device.read32(0, 0), Err(PciError::Gone)));
+}
+
+/// Memory of another process, by its file: the device has it where it was told, and no more once it was taken away.
+#[test]
+fn memory_of_others_is_shared() {
+    let slot = Slot::new(|_| {});
+    let mut device = connect(&slot, |_| {});
+    device.set_bus_master(true).unwrap();
+    let interrupts = device.interrupts(1).unwrap();
+    let own = device.alloc_dma(0x1000, Access::BOTH).unwrap();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(0x3000).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 16], 0x1000).unwrap();
+    device.share_dma(0x8_0000, 0x2000, file.as_fd(), 0x1000, Access::BOTH).unwrap();
+    for (iova, len) in [(0x8_1000, 0x1000), (0x7_f000, 0x2000), (own.iova(), 0x1000), (u64::MAX - 0xfff, 0x2000)] {
+        let taken = device.share_dma(iova, len, file.as_fd(), 0, Access::BOTH).unwrap_err();
+        assert!(matches!(taken, PciError::AddressesTaken { .. }), "{taken}");
+    }
+    let sealed = Pages::create("shared", 0x3000).unwrap();
+    let refused = device.share_dma(0x10_0000, 0x4000, sealed.file().unwrap(), 0, Access::BOTH).unwrap_err();
+    assert!(matches!(refused, PciError::Refused { .. }), "the file is shorter: {refused}");
+    device.share_dma(0x10_0000, 0x3000, sealed.file().unwrap(), 0, Access::BOTH).unwrap();
+    let sum = |device: &mut UserDevice| {
+        device.write64(0, register::ADDRESS, 0x8_0000).unwrap();
+        device.write32(0, register::LENGTH, 16).unwrap();
+        device.write32(0, register::GO, 0).unwrap();
+        assert_eq!(device.wait(&interrupts[0], SOON).unwrap(), 1);
+        (device.read32(0, register::STATUS).unwrap(), device.read32(0, register::SUM).unwrap())
+    };
+    assert_eq!(sum(&mut device), (status::DONE, 16));
+    let mut complement = [0; 16];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut complement, 0x1010).unwrap();
+    assert_eq!(complement, [0xfe; 16]);
+    device.unshare_dma(0x8_0000, 0x2000).unwrap();
+    assert_eq!(sum(&mut device).0, status::FAULT);
+    device.share_dma(0x8_0000, 0x1000, file.as_fd(), 0x1000, Access::BOTH).unwrap();
+    assert_eq!(sum(&mut device).0, status::DONE);
 }

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -19,7 +20,7 @@ use rustix::net::{
     SendFlags,
 };
 use smallvec::SmallVec;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::protocol::Header;
 
@@ -29,6 +30,26 @@ pub const MAX_DESCRIPTORS: usize = 16;
 const FIRST_BUFFER: usize = 4096;
 /// Buffers that are kept for further messages.
 const SPARE_BUFFERS: usize = 2;
+
+/// What a message begins with.
+pub trait Head: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Default {
+    /// Bytes behind it. `None`: it makes no sense.
+    fn payload(&self) -> Option<usize>;
+
+    /// The same of a message with so many bytes behind it.
+    #[must_use]
+    fn with_payload(self, len: usize) -> Self;
+}
+
+impl Head for Header {
+    fn payload(&self) -> Option<usize> {
+        (self.size as usize).checked_sub(Self::LEN)
+    }
+
+    fn with_payload(self, len: usize) -> Self {
+        Self { size: (Self::LEN + len) as u32, ..self }
+    }
+}
 
 /// Descriptors of a message.
 pub type Descriptors = SmallVec<[OwnedFd; MAX_DESCRIPTORS]>;
@@ -42,15 +63,15 @@ pub enum Received {
     Message,
     /// The peer has gone.
     Closed,
-    /// The header says that the message is shorter than a header. Where the next one begins is unknown.
+    /// The header makes no sense: the message is shorter than its header, for example. Where the next one begins is unknown.
     OutOfStep,
 }
 
 /// A message that came.
 #[derive(Debug)]
-pub struct Message {
+pub struct Message<H = Header> {
     /// Its header.
-    pub header: Header,
+    pub header: H,
     /// What came with it.
     pub descriptors: Descriptors,
     /// Whether it had more bytes than the channel takes. It has none then.
@@ -61,17 +82,17 @@ pub struct Message {
     len: usize,
 }
 
-impl Message {
+impl<H> Message<H> {
     /// What is behind the header.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        &self.buffer[Header::LEN..self.len]
+        &self.buffer[size_of::<H>()..self.len]
     }
 }
 
-/// One side of a connection.
+/// One side of a connection whose messages begin so.
 #[derive(Debug)]
-pub struct Channel {
+pub struct Channel<H = Header> {
     socket: UnixStream,
     /// The message that comes: its header, then its payload.
     buffer: Vec<u8>,
@@ -89,9 +110,13 @@ pub struct Channel {
     sent: usize,
     /// Descriptors to be sent with the byte at a place of `out`.
     out_descriptors: VecDeque<(usize, Descriptors)>,
+    head: PhantomData<H>,
 }
 
-impl Channel {
+impl<H: Head> Channel<H> {
+    /// Bytes of a header.
+    const HEAD: usize = size_of::<H>();
+
     /// Over a connected socket, for messages with a payload of `limit` bytes.
     ///
     /// # Errors
@@ -111,6 +136,7 @@ impl Channel {
             out: Vec::with_capacity(FIRST_BUFFER),
             sent: 0,
             out_descriptors: VecDeque::new(),
+            head: PhantomData,
         })
     }
 
@@ -127,7 +153,7 @@ impl Channel {
     }
 
     /// Takes the message that has come whole, and begins the next one.
-    pub fn take(&mut self) -> Message {
+    pub fn take(&mut self) -> Message<H> {
         let next = self.spare.pop().unwrap_or_else(|| vec![0; FIRST_BUFFER]);
         let message = Message {
             header: self.header(),
@@ -142,14 +168,14 @@ impl Channel {
     }
 
     /// Gives a message back, so that its room can be used again.
-    pub fn give_back(&mut self, message: Message) {
+    pub fn give_back(&mut self, message: Message<H>) {
         if self.spare.len() < SPARE_BUFFERS {
             self.spare.push(message.buffer);
         }
     }
 
-    fn header(&self) -> Header {
-        Header::read_from_prefix(&self.buffer).map_or_else(|_| Header::default(), |(header, _)| header)
+    fn header(&self) -> H {
+        H::read_from_prefix(&self.buffer).map_or_else(|_| H::default(), |(header, _)| header)
     }
 
     /// Reads on in the message that comes.
@@ -158,14 +184,11 @@ impl Channel {
     /// That of the system.
     pub fn receive(&mut self) -> io::Result<Received> {
         loop {
-            let wanted = if self.filled < Header::LEN {
-                Header::LEN - self.filled
+            let wanted = if self.filled < Self::HEAD {
+                Self::HEAD - self.filled
             } else {
-                let size = self.header().size as usize;
-                if size < Header::LEN {
-                    return Ok(Received::OutOfStep);
-                }
-                let size = self.begin_payload(size);
+                let Some(payload) = self.header().payload() else { return Ok(Received::OutOfStep) };
+                let size = self.begin_payload(payload);
                 match (size - self.filled, self.skip) {
                     (0, 0) => return Ok(Received::Message),
                     (0, skip) => return self.skip(skip),
@@ -180,15 +203,16 @@ impl Channel {
         }
     }
 
-    /// Sees that there is room for a message of `size` bytes, and says how many of them are kept.
-    fn begin_payload(&mut self, size: usize) -> usize {
-        if size - Header::LEN > self.limit {
+    /// Sees that there is room for a message with so many bytes behind its header, and says how many of it are kept.
+    fn begin_payload(&mut self, payload: usize) -> usize {
+        if payload > self.limit {
             if !self.too_long {
                 self.too_long = true;
-                self.skip = size - Header::LEN;
+                self.skip = payload;
             }
-            return Header::LEN;
+            return Self::HEAD;
         }
+        let size = Self::HEAD + payload;
         if self.buffer.len() < size {
             self.buffer.resize(size, 0);
         }
@@ -199,8 +223,8 @@ impl Channel {
     fn skip(&mut self, left: usize) -> io::Result<Received> {
         self.skip = left;
         while self.skip > 0 {
-            let piece = self.skip.min(self.buffer.len() - Header::LEN);
-            match self.read(Header::LEN, piece)? {
+            let piece = self.skip.min(self.buffer.len() - Self::HEAD);
+            match self.read(Self::HEAD, piece)? {
                 None => return Ok(Received::Nothing),
                 Some(0) => return Ok(Received::Closed),
                 Some(count) => self.skip -= count,
@@ -237,13 +261,12 @@ impl Channel {
     }
 
     /// Puts a message behind those that wait to be sent. Its size is found here.
-    pub fn queue(&mut self, header: Header, parts: &[&[u8]], descriptors: Descriptors) {
+    pub fn queue(&mut self, header: H, parts: &[&[u8]], descriptors: Descriptors) {
         if !descriptors.is_empty() {
             self.out_descriptors.push_back((self.out.len(), descriptors));
         }
         let payload: usize = parts.iter().map(|part| part.len()).sum();
-        let header = Header { size: (Header::LEN + payload) as u32, ..header };
-        self.out.extend_from_slice(header.as_bytes());
+        self.out.extend_from_slice(header.with_payload(payload).as_bytes());
         for part in parts {
             self.out.extend_from_slice(part);
         }
@@ -326,7 +349,7 @@ pub fn is_ready(descriptor: &PollFd<'_>) -> bool {
 
 /// What a socket is waited for: messages, and room for more if some wait to be sent.
 #[must_use]
-pub fn interest(channel: &Channel, messages: bool) -> PollFlags {
+pub fn interest<H: Head>(channel: &Channel<H>, messages: bool) -> PollFlags {
     let mut flags = PollFlags::empty();
     flags.set(PollFlags::IN, messages);
     flags.set(PollFlags::OUT, channel.unsent() > 0);

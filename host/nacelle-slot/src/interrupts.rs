@@ -4,14 +4,10 @@
 //! Clients of VFIO keep the table in the BAR themselves and give an eventfd for each vector; who may send is in the configuration
 //! space. A vector that is raised and may not be sent is pending (PCI Express base specification 7.7.2.4) until it may.
 
-use std::os::fd::{AsFd, OwnedFd};
-
-use rustix::event::{PollFd, PollFlags, Timespec};
+use std::os::fd::OwnedFd;
 
 use crate::config_space::Settings;
-
-/// The link in /proc of a descriptor that is an eventfd.
-const EVENTFD: &[u8] = b"anon_inode:[eventfd]";
+use crate::eventfd::signal;
 
 /// A function has fewer vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -109,20 +105,4 @@ impl Vector {
             self.pending = false;
         }
     }
-}
-
-/// Adds one to an eventfd, unless that would block. One whose counter is full says what it shall already.
-fn signal(eventfd: &OwnedFd) {
-    let mut ready = [PollFd::new(eventfd, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    if rustix::event::poll(&mut ready, Some(&now)) == Ok(1) && ready[0].revents() == PollFlags::OUT {
-        let _its_reader_may_be_gone = rustix::io::write(eventfd, &1u64.to_ne_bytes());
-    }
-}
-
-/// Whether a descriptor is an eventfd, as far as can be found out: writes to others could block.
-pub(crate) fn is_eventfd(descriptor: &impl AsFd) -> bool {
-    use std::os::fd::AsRawFd;
-    let link = format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd());
-    rustix::fs::readlink(link, Vec::new()).map_or(true, |link| link.as_bytes() == EVENTFD)
 }

@@ -6,7 +6,8 @@
 //! - [`Server`] is the slot: a loop that the device's own clock drives, and that never waits.
 //! - [`config_space`] is the function's configuration space.
 //! - [`dma`] is the memory of the client, as the function reaches it; [`pages`] are memory that is shared.
-//! - [`protocol`] and [`channel`] are vfio-user's messages and how they come and go, for both sides.
+//! - [`protocol`] and [`channel`] are vfio-user's messages and how they come and go, for both sides; [`listener`] is where they connect,
+//!   [`eventfd`] how interrupts are signalled.
 //!
 //! See docs/reference/vfio-user.md.
 
@@ -15,8 +16,10 @@
 pub mod channel;
 pub mod config_space;
 pub mod dma;
+pub mod eventfd;
 mod function;
 mod interrupts;
+pub mod listener;
 pub mod pages;
 pub mod protocol;
 mod server;

@@ -3,6 +3,7 @@
 
 use nacelle_slot::config_space::{
     Bar, CONFIG_BYTES, ConfigError, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place, Power,
+    VendorCapability, WINDOW_BYTES,
 };
 use proptest::prelude::*;
 
@@ -17,6 +18,7 @@ fn description() -> Description {
             Bar { index: 4, size: 1 << 20, wide: true, prefetchable: true, sizes: 1 | 1 << 2 | 1 << 13 },
         ],
         msix: Msix { vectors: 70, table: Place { bar: 0, offset: 0x8000 }, pending: Place { bar: 0, offset: 0xc000 } },
+        vendor: Vec::new(),
         link: Link { generation: 3, lanes: 16 },
         max_payload: 256,
     }
@@ -99,6 +101,43 @@ fn software_finds_what_it_is() {
     let resizable = extended(&space, 0x15);
     assert_eq!(double(&space, resizable + 4), 0x2005 << 4);
     assert_eq!(double(&space, resizable + 8), 4 | 1 << 5, "one of them: BAR 4, with 1 MiB");
+}
+
+#[test]
+fn capabilities_of_its_vendor_are_in_the_list() {
+    let plain = |body: Vec<u8>| VendorCapability { body, window: false };
+    let window = VendorCapability { body: (0..WINDOW_BYTES as u8).collect(), window: true };
+    let vendor = vec![plain(vec![7; 13]), plain(vec![8; 2]), window.clone()];
+    let mut space = ConfigSpace::new(Description { vendor, ..description() }).unwrap();
+    let mut at = u64::from(word(&space, 0x34) as u8);
+    let mut found = Vec::new();
+    while at != 0 {
+        let head = word(&space, at);
+        if head as u8 == 9 {
+            let mut bytes = vec![0; usize::from(word(&space, at + 2) as u8)];
+            space.read(at, &mut bytes).unwrap();
+            found.push(bytes.split_off(3));
+        }
+        at = u64::from(head >> 8);
+    }
+    assert_eq!(found, [vec![7; 13], vec![8; 2], window.body.clone()]);
+    // Only BAR, offset and length of a window can be written.
+    write(&mut space, 0xa0, &[0xff; 0x60]);
+    let mut bytes = [0; 0x60];
+    space.read(0xa0, &mut bytes).unwrap();
+    assert_eq!(bytes[3..16], [7; 13]);
+    assert_eq!((bytes[0x18 + 4], &bytes[0x18 + 8..0x18 + 16]), (0xff, &[0xff; 8][..]));
+    assert_eq!((bytes[0x18 + 3], &bytes[0x18 + 16..0x18 + 20]), (0, &[13, 14, 15, 16][..]));
+    space.reset();
+    space.read(0xb8, &mut bytes[..20]).unwrap();
+    assert_eq!(bytes[3..20], window.body);
+
+    let refused = |vendor| ConfigSpace::new(Description { vendor, ..description() }).unwrap_err();
+    let short = VendorCapability { body: vec![0; 16], window: true };
+    for vendor in [vec![plain(vec![0; 94])], vec![plain(vec![0; 200]); 2], vec![short], vec![window.clone(), window]] {
+        assert!(matches!(refused(vendor), ConfigError::Vendor(_)));
+    }
+    assert!(ConfigSpace::new(Description { vendor: vec![plain(vec![0; 93])], ..description() }).is_ok());
 }
 
 #[test]

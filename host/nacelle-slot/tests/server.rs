@@ -17,7 +17,7 @@ use nacelle_slot::protocol::{
     RegionIoFds, SetIrqs, SparseMmap, Version, command, dma, flag, irq, region, split,
 };
 use nacelle_slot::{Errno, ResetCause, Server, ServerConfig, ServerError};
-use support::{PENDING, TABLE, Toy, UNUSABLE, VECTORS, register, status};
+use support::{PENDING, TABLE, Toy, UNUSABLE, VECTORS, WINDOW, register, status};
 use zerocopy::IntoBytes;
 
 /// A client and a server in one thread, and a clock that only the test moves.
@@ -250,6 +250,58 @@ fn registers_are_read_and_written_at_every_width() {
     let access = RegionAccess { offset: 0, region: 0, count: 1 };
     bench.send(command::REGION_WRITE, flag::NO_REPLY, &[access.as_bytes(), &[99]], &[]);
     assert_eq!(bench.read(0, 0, 2).unwrap(), [99, 2]);
+}
+
+/// By the window of the configuration space, as virtio has it (virtio 1.2, 4.1.4.9).
+#[test]
+fn registers_are_reached_by_the_configuration_space() {
+    let mut bench = Bench::new();
+    let aim = |bench: &mut Bench, bar: u8, offset: u64, bytes: u32| {
+        bench.config_write(WINDOW + 4, &[bar]);
+        bench.config_write(WINDOW + 8, &(offset as u32).to_le_bytes());
+        bench.config_write(WINDOW + 12, &bytes.to_le_bytes());
+    };
+    let data = WINDOW + 16;
+    aim(&mut bench, 0, register::SCRATCH, 4);
+    bench.config_write(data, &[1, 2, 3, 4]);
+    assert_eq!(bench.read(0, register::SCRATCH, 8).unwrap(), [1, 2, 3, 4, 0, 0, 0, 0]);
+    aim(&mut bench, 0, register::SCRATCH + 2, 1);
+    bench.config_write(data, &[9, 0xff, 0xff, 0xff]);
+    assert_eq!(bench.read(0, register::SCRATCH, 8).unwrap(), [1, 2, 9, 4, 0, 0, 0, 0], "a byte of the four");
+    aim(&mut bench, 0, register::SCRATCH + 2, 2);
+    assert_eq!(bench.read(region::CONFIG, data, 2).unwrap(), [9, 4]);
+    assert_eq!(bench.read(region::CONFIG, data, 4).unwrap(), [9, 4, 0, 0], "no more than was asked for");
+    // A register that takes time, one that refuses, one that never answers; the table and a page that is mapped.
+    aim(&mut bench, 0, register::SLOW, 2);
+    assert_eq!(bench.read(region::CONFIG, data, 4).unwrap(), [0x5a, 0x5a, 0, 0]);
+    aim(&mut bench, 0, register::ERROR, 4);
+    assert_eq!(bench.read(region::CONFIG, data, 4), Err(Errno::NXIO));
+    assert_eq!(bench.write(region::CONFIG, data, &[1; 4]), Err(Errno::NXIO));
+    aim(&mut bench, 0, TABLE + 12, 4);
+    assert_eq!(bench.read(region::CONFIG, data, 4).unwrap(), [1, 0, 0, 0]);
+    aim(&mut bench, 2, 0x10, 4);
+    bench.config_write(data, &[5, 6, 7, 8]);
+    assert_eq!(bench.read(2, 0x10, 4).unwrap(), [5, 6, 7, 8]);
+    assert_eq!(bench.read(region::CONFIG, data, 4).unwrap(), [5, 6, 7, 8]);
+    aim(&mut bench, 0, register::DEAD, 4);
+    let access = RegionAccess { offset: data, region: region::CONFIG, count: 4 };
+    bench.send(command::REGION_READ, 0, &[access.as_bytes()], &[]);
+    assert!(bench.hear().is_none());
+    bench.now += Duration::from_secs(60);
+    assert_eq!(errno(&bench.hear().unwrap()), Some(Errno::TIMEDOUT));
+    // What cannot be is an access to the register alone, which has no value of its own.
+    let impossible =
+        [(1, 0, 4), (6, 0, 4), (255, 0, 4), (0, 2, 4), (0, 1, 2), (0, 0, 0), (0, 0, 3), (0, 0, 8), (0, 0x10000, 4)];
+    for (bar, offset, bytes) in impossible.into_iter().chain([(0, 0xffff_fffc, 4), (0, 0, u32::MAX), (2, 0xffe, 4)]) {
+        aim(&mut bench, bar, offset, bytes);
+        bench.config_write(data, &[0x77; 4]);
+        assert_eq!(bench.read(region::CONFIG, data, 4).unwrap(), [0; 4], "BAR {bar}, {offset:#x}, {bytes} bytes");
+    }
+    assert_eq!(bench.read(0, register::SCRATCH, 8).unwrap(), [1, 2, 9, 4, 0, 0, 0, 0]);
+    // While its BARs do not answer, it does not either.
+    aim(&mut bench, 0, register::SCRATCH, 4);
+    bench.config_write(4, &[0, 0]);
+    assert_eq!(bench.read(region::CONFIG, data, 4), Err(Errno::IO));
 }
 
 #[test]

@@ -26,6 +26,7 @@ PARAMS = {
     "SOCKETS": SOCKETS,
     "BUSES": 2,
     "PCIE": 1,
+    "CARD": 1,
     "DRAM_BYTES": Type("64'h3_4000_0000"),
     "BUILD_REVISION": Type("32'h1234_abcd"),
     "BUILD_DIGEST": Type("64'h0123_4567_89ab_cdef"),
@@ -62,6 +63,9 @@ SECRETS = (0xE0, 0xE4, 0xE8, 0xEC)  # cannot be read
 NETWORK_ONLY = (0xF0, 0xF4, 0xF8, 0xFC, 0x100)
 COMMANDS = 0x114  # renew, give up
 DISCOVERY = 0x130
+NETWORK_CARD = 0x158
+MAC_LO, MAC_HI = 0x20, 0x24
+CARD = 1
 FACTS = {
     0x00: 0x4E41434C, 0x04: 0x00000001, 0x08: 0x1000, 0x0C: 200_000_000, 0x10: 64, 0x14: SOCKETS, 0x18: 0x40000000, 0x1C: 3,
     0x60: 0x3000, 0x64: 5, 0x68: 0x4000, 0x6C: 512, 0x70: 256,
@@ -105,6 +109,7 @@ class Bus:
 
 async def begin(dut, sockets: int = SOCKETS) -> Bus:
     bus = Bus(dut, sockets)
+    dut.link_up.value = 0
     await start(dut)
     return bus
 
@@ -227,6 +232,28 @@ async def the_link_is_as_its_registers_say(dut) -> None:
         assert int(dut.link.value) == link.pack(settings | part), hex(address)
     await bus.write(0x154, 1)
     assert int(dut.icmp_errors.value) == 1
+
+
+@cocotb.test()
+async def the_network_card_is_as_its_register_says(dut) -> None:
+    """It has an address of its own, which no manufacturer has given, or the device's; and each field where it belongs."""
+    bus = await begin(dut)
+    card = struct("card_pkg::card_settings_t")
+    addresses = {0x024E41000102: 0x064E41000102, 0x001B21AABBCC: 0x061B21AABBCC, 0x060000000001: 0x020000000001}
+    for mac, own in addresses.items():
+        await bus.write(MAC_LO, mac & 0xFFFF_FFFF)
+        await bus.write(MAC_HI, mac >> 32)
+        fields = {"present": CARD, "mac": own}
+        for value, part in (
+            (0, {}), (1, {"shared": 1, "mac": mac}), (2, {"promiscuous": 1}), (4, {"answers_arp": 1}), (8, {"answers_echo": 1}),
+            (16, {"any_source": 1}),
+        ):  # fmt: skip
+            assert await bus.write(NETWORK_CARD, value | 0xC000_0000) == AxiResp.OKAY
+            assert await bus.get(NETWORK_CARD) == value | CARD << 31
+            assert int(dut.card.value) == card.pack(fields | part)
+    await bus.write(NETWORK_CARD, 0)
+    dut.link_up.value = 1
+    assert await bus.get(NETWORK_CARD) == 1 << 30 | CARD << 31
 
 
 @cocotb.test()
@@ -464,6 +491,8 @@ def test_control_plane() -> None:
             "discovery": Plain("output", "services_pkg::discovery_settings_t"),
             "link": Plain("output", "link_pkg::link_settings_t"),
             "icmp_errors": Plain("output", "logic"),
+            "link_up": Plain("input", "logic"),
+            "card": Plain("output", "card_pkg::card_settings_t"),
             "local_addr": Plain("input", "packet_pkg::local_addr_t"),
             "management": AxilMaster(12),
             "admission": AxilMaster(12),

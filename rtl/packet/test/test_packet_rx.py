@@ -38,6 +38,7 @@ class Bench:
 
     async def start(self) -> "Bench":
         self.dut.foreign.value = self.dut.tag.value = 0
+        self.dut.service_ports.value = self.dut.datagram_ports.value = self.dut.card.value = 0
         self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr(**self.local))
         await start(self.dut)
         await wait_cycles(self.dut, 3)
@@ -542,11 +543,16 @@ def test_packet_rx(width: int) -> None:
         params={"DATA_W": width, "MAX_FRAME": MAX_FRAME},
         ports={
             "local_addr": Plain("input", LOCAL),
+            "service_ports": Plain("input", "services_pkg::service_ports_t"),
+            "datagram_ports": Plain("input", "logic [15:0]"),
+            "card": Plain("input", "card_pkg::card_settings_t"),
             "rx": AxisSinkPort(width),
             "foreign": Plain("input", "logic"),
             "tag": Plain("input", "frame_pkg::vlan_t"),
             "frame": Source(FRAME_RX),
             "payload": AxisSourcePort(width),
+            "card_verdict_valid": Plain("output", "logic"),
+            "card_verdict": Plain("output", "card_pkg::card_verdict_t"),
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),
         },

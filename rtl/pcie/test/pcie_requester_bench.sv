@@ -11,16 +11,16 @@ module pcie_requester_bench
 ) (
     input  logic              clk,
     input  logic              rst,
-    input  pcie_config_t      settings,
+    input  pcie_configs_t     settings,
     input  tlp_credits_t      credits,
-    input  logic              reset,
+    input  logic [FUNCTIONS_MAX-1:0] reset,
     axi_if.slave              host,
     stream_if.sink            rx_header,
     axis_if.sink              rx_data,
     stream_if.source          tx_header,
     axis_if.source            tx_data,
     output requester_events_t events,
-    output logic              quiet,
+    output logic [FUNCTIONS_MAX-1:0] quiet,
     output logic              idle
 );
   stream_if #(.T(tlp_header_t)) write_header ();
@@ -54,6 +54,6 @@ module pcie_requester_bench
   );
   pcie_transmit #(.DATA_W(DATA_W)) transmit (
       .clk, .rst, .credits, .write_header, .write_data, .writes_inside, .write_gone, .interrupt_header, .interrupt_data, .read_header,
-      .completion_header, .completion_data, .tx_header, .tx_data, .idle(transmit_idle)
+      .completion_header, .completion_data, .tx_header, .tx_data, .leaving(), .left(), .idle(transmit_idle)
   );
 endmodule

@@ -12,7 +12,7 @@ from nacelle_tb.axil import DECERR, Slave
 from nacelle_tb.bench import AxilMaster, AxiMaster, Plain, run
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.pcie import NO_BAR, Counts, CplStatus, PcieId, Slot, Tlp, TlpType, byte_count
-from nacelle_tb.planes import bar_map, tlps
+from nacelle_tb.planes import bar_maps, tlps
 from nacelle_tb.streams import CLOCK_NS, cycles, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
 
@@ -381,14 +381,15 @@ def test_pcie_completer(width: int) -> None:
     run(
         "pcie_completer",
         __file__,
-        params={"DATA_W": width, "BAR_MAP": bar_map(SIZES, BASES)},
+        params={"DATA_W": width, "BAR_MAP": bar_maps(SIZES, BASES)},
         ports={
-            "settings": Plain("input", "pcie_pkg::pcie_config_t"),
-            "refuse": Plain("input", "logic"),
+            "settings": Plain("input", "pcie_pkg::pcie_configs_t"),
+            "refuse": Plain("input", "logic [1:0]"),
             **tlps(width),
             "registers": AxilMaster(20),
             "memory": AxiMaster(width),
             "events": Plain("output", "pcie_pkg::completer_events_t"),
+            "quiet": Plain("output", "logic [1:0]"),
             "idle": Plain("output", "logic"),
         },
         random_state=True,

@@ -14,7 +14,7 @@ from nacelle_tb.axil import Slave
 from nacelle_tb.bench import AxilMaster, AxiMaster, AxiSlave, Plain, Sink, run
 from nacelle_tb.memory import OKAY, SLVERR, AxiDriver, AxiMemory
 from nacelle_tb.pcie import Counts, CplStatus, Host, Slot, TlpType
-from nacelle_tb.planes import SLOT, bar_map, tlps
+from nacelle_tb.planes import SLOT, bar_maps, tlps
 from nacelle_tb.streams import CLOCK_NS, StreamSource, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
 
@@ -35,7 +35,7 @@ class Bench:
         self.base = self.host_memory.base
         self.axi = AxiDriver(dut, "host", stall)
         self.step = self.axi.bytes_per_beat
-        self.interrupt = StreamSource(dut, "interrupt", "logic [4:0]")
+        self.interrupt = StreamSource(dut, "interrupt", "pcie_pkg::msix_vector_t")
         self.counts = Counts(dut, "events", "pcie_pkg::pcie_events_t")
         self.vectors: list[int] = []
 
@@ -341,14 +341,14 @@ def test_pcie_plane(width: int) -> None:
     run(
         "pcie_plane_bench",
         __file__,
-        params={"DATA_W": width, "TIMEOUT": TIMEOUT, "VECTORS": VECTORS, "BAR_MAP": bar_map(SIZES, {})},
+        params={"DATA_W": width, "TIMEOUT": TIMEOUT, "VECTORS": VECTORS, "BAR_MAP": bar_maps(SIZES, {})},
         ports={
             **SLOT,
             **tlps(width),
             "registers": AxilMaster(12),
             "memory": AxiMaster(width),
             "host": AxiSlave(width),
-            "interrupt": Sink("logic [4:0]"),
+            "interrupt": Sink("pcie_pkg::msix_vector_t"),
             "events": Plain("output", "pcie_pkg::pcie_events_t"),
             "idle": Plain("output", "logic"),
         },

@@ -188,6 +188,9 @@ def test_a_device_in_a_slot(tmp_path: Path) -> None:
         "[pcie]\ntimeout_us = 1\n": "timeout_us is 1; it must be from 50 to 50000",
         "[pcie]\nlanes = 16\n": "unknown key lanes",
         "[pcie]\ncopy = 1\n": "copy is 1; it must be of type bool",
+        "[pcie]\nnetwork_card = 1\n": "network_card is 1; it must be of type bool",
+        "[pcie]\npairs = 5\n": "pairs is 5; it must be from 1 to 4",
+        "[pcie]\nmtu = 9001\n": "mtu is 9001; it must be from 68 to 9000",
     }.items():
         with pytest.raises(DescriptionError) as error:
             built(wrong)

@@ -39,6 +39,9 @@ MAX_MEMORIES = 4  # memory_pkg::MAX_TARGETS
 PCIE_TAGS = (32, 256)
 PCIE_VECTORS = (2, 128)  # pcie_pkg::MSIX_VECTORS_MAX
 PCIE_TIMEOUT_US = (50, 50_000)
+NETWORK_PAIRS = (1, 4)  # virtio_pkg::MAX_PAIRS
+NETWORK_MTU = (68, 9000)  # virtio 1.2, 5.1.4.1; what rings and stores are tested with
+NETWORK_HEADERS = 18  # an Ethernet header with a VLAN tag
 MEMORY_STRIDE_W = 36  # shell_pkg::MEMORY_STRIDE_W
 MAX_CONTEXTS = 4  # roce_pkg::MAX_CONTEXTS
 RECEIVES = 2  # rpc_pkg::RECEIVES
@@ -161,6 +164,14 @@ class Pcie:
     vectors: int  # of MSI-X
     timeout_us: int  # until such a read is given up
     copy: bool  # there is a copy engine
+    network_card: bool  # there is a second function, a network card
+    pairs: int  # of its queues
+    mtu: int  # of its interface: bytes behind the Ethernet header
+
+    @property
+    def network_vectors(self) -> int:
+        """Of MSI-X, of the network card: one for changes of its configuration, one for each queue of frames."""
+        return 1 + 2 * self.pairs
 
 
 @dataclass(frozen=True)
@@ -245,6 +256,12 @@ class Device:
     def socket_of(self, kernel: str) -> int:
         """The socket that holds this kernel after reset."""
         return next(i for i, socket in enumerate(self.sockets) if socket.kernel.name == kernel)
+
+    @property
+    def longest_frame(self) -> int:
+        """Bytes of the longest frame that it or its network card takes."""
+        card = self.pcie.mtu + NETWORK_HEADERS if self.pcie and self.pcie.network_card else 0
+        return max(self.max_frame, card)
 
     @property
     def targets(self) -> int:
@@ -465,6 +482,9 @@ def _pcie(table: _Table) -> Pcie:
         table.number("vectors", *PCIE_VECTORS, default=32),
         table.number("timeout_us", *PCIE_TIMEOUT_US, default=1000),
         table.take("copy", bool, True),
+        table.take("network_card", bool, False),
+        table.number("pairs", *NETWORK_PAIRS, default=1),
+        table.number("mtu", *NETWORK_MTU, default=1500),
     )
     table.end()
     return pcie

@@ -24,6 +24,7 @@ from .device import (
     MAX_IMAGES,
     MAX_KERNEL_FUNCTIONS,
     MAX_SENSORS,
+    NETWORK_HEADERS,
     ROOT,
     RPC_CLIENT,
     SENSOR_KINDS,
@@ -146,7 +147,7 @@ def device_package(device: Device) -> str:
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
     reach = ", ".join(f"{device.targets}'b{mask:0{device.targets}b}" for mask in reversed(device.reach()))
-    pcie = device.pcie or Pcie(0, 0, 0, False)
+    pcie = device.pcie or Pcie(0, 0, 0, False, False, 0, 0)
     images = []
     for socket in device.sockets:
         names = ["128'd0"] * (MAX_IMAGES - len(socket.images)) + [f'128\'("{kernel.name}")' for kernel in reversed(socket.images)]
@@ -214,6 +215,11 @@ package device_pkg;
   localparam int unsigned PCIE_VECTORS = {pcie.vectors};
   localparam int unsigned PCIE_TIMEOUT = {pcie.timeout_us * (device.clock_hz // 1_000_000)};
   localparam bit COPY = 1'b{int(pcie.copy)};                 // there is a copy engine
+  localparam bit NETWORK_CARD = 1'b{int(pcie.network_card)};         // there is a second function, a network card
+  localparam int unsigned NETWORK_PAIRS = {pcie.pairs};        // of its queues
+  localparam int unsigned NETWORK_VECTORS = {pcie.network_vectors};      // of MSI-X
+  localparam int unsigned NETWORK_MTU = {pcie.mtu};
+  localparam int unsigned NETWORK_FRAME = {pcie.mtu + NETWORK_HEADERS};       // bytes of its longest frame, without FCS
 
   // Images of kernels that come by the network: places in memory, and bytes of each; no places: the device takes none.
   localparam int unsigned IMAGE_SLOTS = {device.image_slots};

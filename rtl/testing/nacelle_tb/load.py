@@ -77,7 +77,9 @@ class Load:
         self.peer = Peer()
         self.flows = {flow.qpn: flow for flow in flows}
         self.random = random.Random(seed)
-        self._entering: deque[Request] = deque()
+        self._entering: deque[Request | None] = deque()
+        self.others: list[Sent] = []
+        """Frames of the device that are not RoCE"""
         manager = Manager(device)
         for flow in flows:
             flow.psn = self.random.getrandbits(24)
@@ -132,6 +134,11 @@ class Load:
             flow.progress = now
             self._send(request)
 
+    def send_other(self, frame: bytes) -> None:
+        """A frame that is no request."""
+        self.device.send(frame)
+        self._entering.append(None)
+
     def _send(self, request: Request) -> None:
         self.device.send(request.frame)
         self._entering.append(request)
@@ -156,9 +163,12 @@ class Load:
 
     def _take(self, sent: Sent) -> None:
         while (stamp := self.device.rx_stamp()) is not None:
-            self._entering.popleft().entered = stamp.last_beat
+            if (request := self._entering.popleft()) is not None:
+                request.entered = stamp.last_beat
         packet = parse(sent.frame)
-        assert packet is not None
+        if packet is None:
+            self.others.append(sent)
+            return
         flow = self.flows[packet.dest_qp]
         if packet.opcode == ACKNOWLEDGE:
             syndrome, psn = packet.syndrome, packet.psn

@@ -11,7 +11,8 @@ import logging
 import random
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,28 +72,33 @@ def byte_count(length: int, first_be: int, last_be: int) -> int:
 
 
 class Rules:
-    """What a function must keep, by the requests that it has sent and got."""
+    """What the functions of a device must keep, by the requests that they have sent and got."""
 
-    def __init__(self, function: Endpoint) -> None:
-        self.function = function
-        self.sent: dict[int, SimpleNamespace] = {}  # own reads, by tag
+    def __init__(self, functions: Sequence[Endpoint]) -> None:
+        self.functions = functions
+        self.sent: dict[int, SimpleNamespace] = {}  # own reads, by tag: those of all functions share these
         self.asked: dict[tuple[int, int], SimpleNamespace] = {}  # the host's, by requester and tag
         self.sizes: dict[str, list[int]] = {"read": [], "write": [], "completion": []}
         self.most_reads = 0
 
     @property
     def mps(self) -> int:
-        return 128 << int(self.function.pcie_cap.max_payload_size)
+        """Of function 0."""
+        return self.payload(self.functions[0])
 
-    @property
-    def mrrs(self) -> int:
-        return 128 << int(self.function.pcie_cap.max_read_request_size)
+    @staticmethod
+    def payload(function: Endpoint) -> int:
+        return 128 << int(function.pcie_cap.max_payload_size)
+
+    def named(self, identity: PcieId) -> int | None:
+        """The number of the function with this ID."""
+        return next((number for number, function in enumerate(self.functions) if function.pcie_id == identity), None)
 
     def to_device(self, tlp: Tlp) -> None:
         """A TLP that the module gets."""
         if tlp.fmt_type in COMPLETIONS:
             read = self.sent.get(tlp.tag)
-            if read is None or tlp.requester_id != self.function.pcie_id:
+            if read is None or self.named(tlp.requester_id) != read.function:
                 return
             read.left -= 4 * tlp.length - (tlp.lower_address & 3)
             if tlp.status != CplStatus.SC or read.left <= 0:
@@ -103,15 +109,22 @@ class Rules:
             at = tlp.address + first_enabled(tlp.first_be) if memory else 0
             key = int(tlp.requester_id), tlp.tag
             assert key not in self.asked, f"the host uses tag {tlp.tag} twice"
-            self.asked[key] = SimpleNamespace(left=left, at=at, memory=memory)
+            number = getattr(tlp, "give_func", None)
+            if number is None:
+                number = next((n for n, function in enumerate(self.functions) if memory and function.match_bar(tlp.address)), 0)
+            function = self.functions[number if number < len(self.functions) else 0]
+            self.asked[key] = SimpleNamespace(left=left, at=at, memory=memory, function=function)
 
-    def from_device(self, tlp: Tlp, settings: Mapping[str, int], cycles_off: int) -> None:
-        """A TLP that the module sends; bus mastering may be off, since `cycles_off`: then one is still in the last register."""
+    def from_device(self, tlp: Tlp, settings: Sequence[Mapping[str, int]], cycles_off: Sequence[int]) -> None:
+        """A TLP that the module sends; bus mastering of a function may be off, since `cycles_off`: then one is still in the last
+        register."""
         if tlp.fmt_type in COMPLETIONS:
             self._completion(tlp)
             return
-        assert settings["bus_master"] or cycles_off <= 2, f"sent while bus mastering is off: {tlp!r}"
-        assert tlp.requester_id == self.function.pcie_id, f"another's requester ID: {tlp!r}"
+        number = self.named(tlp.requester_id)
+        assert number is not None, f"another's requester ID: {tlp!r}"
+        function = self.functions[number]
+        assert settings[number]["bus_master"] or cycles_off[number] <= 2, f"sent while bus mastering is off: {tlp!r}"
         assert tlp.address % 4 == 0 and 1 <= tlp.length <= 1024
         assert tlp.address % 4096 + 4 * tlp.length <= 4096, f"crosses 4 KiB: {tlp!r}"
         first, last = tlp.first_be, tlp.last_be
@@ -122,22 +135,22 @@ class Rules:
             if tlp.length > 2 or tlp.address % 8:
                 assert first in (0xF, 0xE, 0xC, 0x8) and last in (0xF, 0x7, 0x3, 0x1), f"byte enables with holes: {tlp!r}"
         if tlp.fmt_type in WRITES:
-            assert 4 * tlp.length <= self.mps, f"over the largest payload of {self.mps}: {tlp!r}"
+            assert 4 * tlp.length <= self.payload(function), f"over the largest payload: {tlp!r}"
             self.sizes["write"].append(4 * tlp.length)
         else:
             assert tlp.fmt_type in READS, f"a request that it has no reason to send: {tlp!r}"
-            assert 4 * tlp.length <= self.mrrs, f"over the largest read of {self.mrrs}: {tlp!r}"
+            assert 4 * tlp.length <= 128 << int(function.pcie_cap.max_read_request_size), f"over the largest read: {tlp!r}"
             assert tlp.tag not in self.sent, f"tag {tlp.tag} is in use"
-            assert tlp.tag < (256 if settings["extended_tags"] else 32), f"tag {tlp.tag} is not allowed"
-            self.sent[tlp.tag] = SimpleNamespace(left=byte_count(tlp.length, first, last))
+            assert tlp.tag < (256 if settings[number]["extended_tags"] else 32), f"tag {tlp.tag} is not allowed"
+            self.sent[tlp.tag] = SimpleNamespace(left=byte_count(tlp.length, first, last), function=number)
             self.most_reads = max(self.most_reads, len(self.sent))
             self.sizes["read"].append(4 * tlp.length)
 
     def _completion(self, tlp: Tlp) -> None:
-        assert tlp.completer_id == self.function.pcie_id, f"another's completer ID: {tlp!r}"
         key = int(tlp.requester_id), tlp.tag
         assert key in self.asked, f"a completion for nothing: {tlp!r}"
         request = self.asked[key]
+        assert tlp.completer_id == request.function.pcie_id, f"another's completer ID: {tlp!r}"
         assert tlp.byte_count == request.left, f"byte count is not {request.left}: {tlp!r}"
         assert tlp.lower_address == request.at % 128, f"lower address is not {request.at % 128}: {tlp!r}"
         if tlp.status != CplStatus.SC:
@@ -145,7 +158,7 @@ class Rules:
             del self.asked[key]
             return
         assert tlp.fmt_type == TlpType.CPL_DATA and request.memory
-        assert 4 * tlp.length <= self.mps, f"over the largest payload of {self.mps}: {tlp!r}"
+        assert 4 * tlp.length <= self.payload(request.function), f"over the largest payload: {tlp!r}"
         bytes_ = 4 * tlp.length - request.at % 4
         if bytes_ >= request.left:
             assert bytes_ - request.left < 4, f"more than was asked: {tlp!r}"
@@ -188,12 +201,23 @@ class _Board(Device):
             self.slot.arrived(tlp)
 
 
+@dataclass(frozen=True)
+class Card:
+    """A second function: sizes of its BARs by number, its vectors, and where in BAR 0 the table and the pending bits are."""
+
+    bars: Mapping[int, int]
+    vectors: int
+    msix_at: tuple[int, int]
+
+
 class Slot:
     """The module under test in a slot.
 
     Ports of the module, as far as it has them: rx_header, rx_data, tx_header, tx_data, settings, credits, flr_request, flr_done.
     `bars`: sizes by number; all but BAR 0 have 64 bits. `switch`: there is one between the root complex and the device.
     `credits`: what is granted of each class at the beginning, (headers, units of data); without end of the others.
+    `card`: the device has a second function. `function` is the first one, and `host` the host's view of it; `functions` and `hosts`
+    are all.
     """
 
     def __init__(
@@ -207,17 +231,22 @@ class Slot:
         vectors: int = 0,
         msix_at: tuple[int, int] = (0, 0),
         credits: Mapping[str, tuple[int, int]] | None = None,
+        card: Card | None = None,
     ) -> None:
         self.dut = dut
         self.rx_header = StreamSource(dut, "rx_header", HEADER, stall, noise=True)
         self.rx_data = AxisSource(dut, "rx_data", stall, noise=True)
         self.stall = stall
-        self.function = _Function(vectors, msix_at)
         self.device = _Board(self)
-        self.device.append_function(self.function)
-        for number, size in bars.items():
-            self.function.configure_bar(number, size, ext=number > 0, prefetch=number > 0)
-        self.rules = Rules(self.function)
+        self.functions: list[_Function] = []
+        for has in [Card(bars, vectors, msix_at), *([card] if card else [])]:
+            function = _Function(has.vectors, has.msix_at)
+            self.device.append_function(function)
+            for number, size in has.bars.items():
+                function.configure_bar(number, size, ext=number > 0, prefetch=number > 0)
+            self.functions.append(function)
+        self.function = self.functions[0]
+        self.rules = Rules(self.functions)
         self.rc = RootComplex()
         self.rc.max_payload_size = (mps // 128).bit_length() - 1
         self.rc.tag_count = 32
@@ -227,8 +256,9 @@ class Slot:
             self.switch.make_port().connect(self.device)
         else:
             self.rc.make_port().connect(self.device)
-        self.settings: dict[str, int] = {"id": 0}
+        self.settings: list[dict[str, int]] = [{} for _ in self.functions]
         self.host: Any = None
+        self.hosts: list[Any] = []
         self.damage: set[int] = set()  # numbers of TLPs with data to the module whose data comes damaged
         self.sent: list[Tlp] = []  # what the module has sent
         self._with_data = 0
@@ -239,7 +269,7 @@ class Slot:
         self.granted = {name: list(values) for name, values in (credits or {}).items()}
         if hasattr(dut, "flr_request"):
             dut.flr_request.value = 0
-        self._off_since = 0
+        self._off_since = [0 for _ in self.functions]
         self.tx_header = StreamSink(dut, "tx_header", HEADER, stall)
         self.tx_data = AxisSink(dut, "tx_data", stall)
         self.configured()
@@ -251,35 +281,35 @@ class Slot:
 
     def configured(self) -> None:
         """Shows the module its settings."""
-        cap = self.function.pcie_cap
-        if self.settings.get("bus_master") and not self.function.bus_master_enable:
-            self._off_since = self.tx_header.cycle
-        self.settings = {
-            "id": int(self.function.pcie_id),
-            "mps": int(cap.max_payload_size),
-            "mrrs": int(cap.max_read_request_size),
-            "rcb_128": int(cap.read_completion_boundary),
-            "extended_tags": int(cap.extended_tag_field_enable),
-            "memory_space": int(self.function.memory_space_enable),
-            "bus_master": int(self.function.bus_master_enable),
-            "msix_enable": int(self.function.msix_cap.msix_enable),
-            "msix_mask": int(self.function.msix_cap.msix_function_mask),
-        }
+        word, kind = 0, struct("pcie_pkg::pcie_config_t")
+        for number, function in enumerate(self.functions):
+            cap = function.pcie_cap
+            if self.settings[number].get("bus_master") and not function.bus_master_enable:
+                self._off_since[number] = self.tx_header.cycle
+            self.settings[number] = {
+                "mps": int(cap.max_payload_size),
+                "mrrs": int(cap.max_read_request_size),
+                "rcb_128": int(cap.read_completion_boundary),
+                "extended_tags": int(cap.extended_tag_field_enable),
+                "memory_space": int(function.memory_space_enable),
+                "bus_master": int(function.bus_master_enable),
+                "msix_enable": int(function.msix_cap.msix_enable),
+                "msix_mask": int(function.msix_cap.msix_function_mask),
+            }
+            word |= kind.pack({**self.settings[number], "id": _id_fields(int(function.pcie_id))}) << number * kind.width
         if hasattr(self.dut, "settings"):
-            self.dut.settings.value = struct("pcie_pkg::pcie_config_t").pack({**self.settings, "id": self._id()})
-
-    def _id(self) -> dict[str, int]:
-        own = self.function.pcie_id
-        return {"bus": own.bus, "device": own.device, "func": own.function}
+            self.dut.settings.value = word
 
     async def enumerate(self, master: bool = True) -> Any:
-        """Lets the host find the device and switch it on; the host's view of it."""
+        """Lets the host find the device and switch it on, all functions; the host's view of the first one."""
         await self.device.upstream_port.fc_state[0].initialized.wait()
         await self.rc.enumerate()
-        self.host = self.rc.find_device(self.function.pcie_id)
-        await self.host.enable_device()
-        if master:
-            await self.host.set_master()
+        self.hosts = [self.rc.find_device(function.pcie_id) for function in self.functions]
+        for host in self.hosts:
+            await host.enable_device()
+            if master:
+                await host.set_master()
+        self.host = self.hosts[0]
         return self.host
 
     # ---- credits ----
@@ -348,10 +378,13 @@ class Slot:
                 "lower_addr": tlp.lower_address,
             }  # fmt: skip
         else:
-            match = None if kind in (KIND.MESSAGE, KIND.MESSAGE_DATA) else self.function.match_bar(tlp.address)
+            func, match = 0, None
+            if kind not in (KIND.MESSAGE, KIND.MESSAGE_DATA):
+                hits = [(number, function.match_bar(tlp.address)) for number, function in enumerate(self.functions)]
+                func, match = next((hit for hit in hits if hit[1]), (0, None))
             bar = getattr(tlp, "give_bar", None)
             fields |= {"bar": bar if bar is not None else match[0] if match else NO_BAR, "addr": tlp.address}
-            fields |= {"first_be": tlp.first_be, "last_be": tlp.last_be, "func": getattr(tlp, "give_func", 0)}
+            fields |= {"first_be": tlp.first_be, "last_be": tlp.last_be, "func": getattr(tlp, "give_func", func)}
         ids = {name: _id_fields(fields[name]) for name in ("requester_id", "completer_id") if name in fields}
         self.rx_header.send(**{**fields, **ids})
         if tlp.has_data():
@@ -381,7 +414,7 @@ class Slot:
             if tlp.has_data():
                 tlp.data = bytearray(await self.tx_data.recv(20_000))
                 assert len(tlp.data) == 4 * tlp.length, f"{len(tlp.data)} bytes of payload: {tlp!r}"
-            self.rules.from_device(tlp, self.settings, cycle - self._off_since)
+            self.rules.from_device(tlp, self.settings, [cycle - since for since in self._off_since])
             self.sent.append(tlp)
             used = self.used[class_of(tlp)]
             used[0] += 1
@@ -528,3 +561,40 @@ class Host:
                 self.slot.arrived(piece)
             else:
                 await self.slot.rc.send(piece)
+
+
+class Iommu(Host):
+    """Host memory as each function sees it: `size` bytes of its own from the same address on. What is elsewhere is a fault: a read
+    is refused, a write is lost."""
+
+    def __init__(self, slot: Slot, size: int = 1 << 16, **options: Any) -> None:
+        super().__init__(slot, size, **options)
+        self.spaces = [bytearray(size) for _ in slot.functions]
+        self.faults: list[Tlp] = []
+        self._fate = self.fate
+        self.fate = lambda tlp: self._fate(tlp) if self._inside(tlp) else "ur"
+        for kind in WRITES:
+            slot.rc.register_rx_tlp_handler(kind, self._written)
+
+    def _inside(self, tlp: Tlp) -> bool:
+        inside = self.base <= tlp.address and tlp.address + 4 * tlp.length <= self.base + len(self.spaces[0])
+        if not inside:
+            self.faults.append(tlp)
+        return inside
+
+    def answers(self, tlp: Tlp, status: CplStatus = CplStatus.SC) -> list[Tlp]:
+        self.memory = self.spaces[tlp.requester_id.function]
+        return super().answers(tlp, status)
+
+    async def _written(self, tlp: Tlp) -> None:
+        interrupts = self.slot.rc.msi_region
+        if any(found[-1] is interrupts for found in self.slot.rc.mem_address_space.find_regions(tlp.address, 4)):
+            await self.slot.rc.handle_mem_write_tlp(tlp)
+            return
+        if not self._inside(tlp):
+            return
+        space, at = self.spaces[tlp.requester_id.function], tlp.address - self.base
+        enables = [tlp.first_be, *[0xF] * (tlp.length - 2), *([tlp.last_be] if tlp.length > 1 else [])]
+        for i, byte in enumerate(tlp.get_data()):
+            if enables[i // 4] >> i % 4 & 1:
+                space[at + i] = byte

@@ -33,6 +33,7 @@ _PACKAGES = [
     "packet/frame_pkg.sv",
     "packet/packet_rx_pkg.sv",
     "packet/link_pkg.sv",
+    "packet/card_pkg.sv",
     "datagrams/datagrams_pkg.sv",
     "virtio/virtio_pkg.sv",
     "services/services_pkg.sv",

@@ -304,6 +304,27 @@ async def frames_without_buffers_are_dropped_and_counted(dut) -> None:
 
 
 @cocotb.test()
+async def frames_that_are_not_wanted_leave_no_trace(dut) -> None:
+    """They pass among others, also bad ones and too long ones: they take no buffer, and no counter counts them."""
+    bench = NetBench(dut)
+    await bench.begin()
+    wanted = []
+    for number in range(60):
+        frame = random.randbytes(random.choice([60, 300, 1500]))
+        if number % 3 == 0:
+            wanted.append(frame)
+            bench.post(0, [1600])
+        bench.publish(0)
+        await wait_cycles(dut, 300)
+        bench.rx.give(frame, unwanted=number % 3 != 0, bad=number % 3 == 1)
+    bench.rx.give(random.randbytes(MAX_FRAME + 100), unwanted=True)
+    for frame in wanted:
+        assert (await bench.received(0)).frame == frame
+    assert not bench.queues[0].pending
+    assert [await bench.counter(name) for name in ("RX", "RX_NO_BUFFER", "RX_OVERRUN", "RX_BAD")] == [len(wanted), 0, 0, 0]
+
+
+@cocotb.test()
 @cocotb.parametrize(asked=[False, True])
 async def frames_beyond_the_mtu_are_not_for_the_driver(dut, asked: bool) -> None:
     """If it has negotiated VIRTIO_NET_F_MTU: MTU, Ethernet header and a VLAN tag."""

@@ -214,9 +214,10 @@ async def notifications_by_register(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(latency=[(1, 20), (150, 400)])
-async def reset_under_load(dut, latency) -> None:
-    """Both ways at full load: once device_status reads 0 nothing is read, written or interrupted; then the device starts anew."""
+@cocotb.parametrize(latency=[(1, 20), (150, 400)], function=[False, True])
+async def reset_under_load(dut, latency, function: bool) -> None:
+    """Both ways at full load: once device_status reads 0, or a function-level reset is done, nothing is read, written or
+    interrupted; then the device starts anew."""
     bench = NetBench(dut, latency=latency, size=256, wanted=features(F_EVENT_IDX))
     await bench.begin()
     for turn in range(3):
@@ -229,7 +230,7 @@ async def reset_under_load(dut, latency) -> None:
         for _ in range(100):
             bench.rx.give(random.randbytes(random.randint(14, 1500)))
         await wait_cycles(dut, random.randint(0, 900))
-        await bench.pci.reset()
+        await (bench.function_reset() if function else bench.pci.reset())
         stats = bench.memory.stats
         before = (stats.read_bursts, stats.write_beats, bytes(bench.memory.content))
         assert bench.memory.outstanding() == 0
@@ -254,6 +255,29 @@ async def reset_under_load(dut, latency) -> None:
         bench.rx.give(frame)
         assert (await bench.received(0)).frame == frame
         await bench.reap(1)
+
+
+@cocotb.test()
+async def an_access_that_waits_has_no_effect_behind_a_function_reset(dut) -> None:
+    """While the device clears itself accesses wait. One that does so when a function-level reset begins is answered, and the device
+    is as new when that is done."""
+    bench = NetBench(dut)
+    await bench.begin()
+    for _ in range(12):
+        await bench.pci.reset()
+        await bench.pci.set("device_status", 0)  # it is 0 already: what comes now waits
+        await wait_cycles(dut, random.randint(0, 200))
+        waiting = cocotb.start_soon(bench.pci.set("queue_select", 1))
+        await wait_cycles(dut, random.randint(0, 12))
+        dut.reset.value = 1
+        for _ in range(2000):
+            await wait_cycles(dut, 1)
+            if int(dut.reset_done.value):
+                break
+        assert int(dut.reset_done.value) and waiting.done()
+        dut.reset.value = 0
+        await wait_cycles(dut, 3)
+        assert await bench.pci.get("queue_select") == 0
 
 
 @cocotb.test()

@@ -8,32 +8,31 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nacelle_slot::config_space::{
-    Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place, Settings, VECTOR_BYTES,
-};
+use nacelle_slot::config_space::{ConfigEvent, ConfigSpace, Settings, VECTOR_BYTES};
 use nacelle_slot::dma::Fault;
 use nacelle_slot::pages::Access as Rights;
 use nacelle_slot::{
-    Answer, BarAccess, DmaToken, Errno, Function, Host, ResetCause, Server, ServerConfig, Token, Transfer,
+    Answer, BarAccess, DmaToken, Errno, Function, Host, ResetCause, Server, ServerConfig, ServerError, Token, Transfer,
 };
 use nacelle_wire::MacAddr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::sim::{SlotAnswer, SlotFacts, SlotMessage, SlotSettings, SlotSpace, Unmapped};
+use self::description::{REGISTERS, description};
+use crate::sim::{SlotAnswer, SlotFacts, SlotMessage, SlotSpace, Unmapped};
 use crate::{DeviceError, Sim};
 
-/// The link that the function says it has, as the model is by default.
-const LINK: Link = Link { generation: 3, lanes: 16 };
-/// The longest payload of the model, in bytes.
-const MAX_PAYLOAD: u16 = 256;
-/// Bus, device and function, and the read completion boundary, as the model has them by default.
+mod description;
+
+/// Functions of the device: the device itself, and its network card.
+pub(super) const DEVICE: u8 = 0;
+pub(super) const NETWORK_CARD: u8 = 1;
+/// Bus, device and function of the first one, and the read completion boundary, as the model has them by default.
 const ID: u32 = 0x100;
 const RCB: u32 = 64;
-/// A read that the device does not answer is given up after so much device time; the 50 ms of the standard would be minutes here.
-const HOST_TIMEOUT_US: u32 = 1000;
 /// No access waits for the simulation longer than this, by the clock on the wall: less than what clients wait for.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that a command reads or writes at most: a second of simulation.
@@ -41,12 +40,10 @@ const MAX_TRANSFER: usize = 64 << 10;
 /// Bytes of a BAR that one access of the model reads and writes at most, and at multiples of which they end.
 const READ_BYTES: u64 = 64;
 const WRITE_BYTES: u64 = 4096;
-/// Accesses that the model has at a time.
-const WINDOW: usize = 256;
 /// Where the device sends its interrupts: the number of the vector is the data.
 const INTERRUPTS: u64 = 0xfee0_0000;
-/// The BAR with the registers and the MSI-X table.
-const REGISTERS: u8 = 0;
+/// Accesses that the model has at a time.
+const WINDOW: usize = 256;
 
 /// How an access of the client to a BAR has failed (Base Specification 2.3.1, 2.7.2, 2.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +81,7 @@ impl AccessError {
     }
 }
 
-/// A slot with the device in it.
+/// A slot with a function of the device in it.
 pub(super) struct Slot {
     server: Server,
     card: Card,
@@ -94,19 +91,41 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A slot at `path` for a device that was built for one and has this MAC address.
+    /// A slot at `path` with function `number` of a device that has this MAC address.
     ///
     /// # Errors
-    /// [`DeviceError::Without`] if it was not; [`DeviceError::Slot`] if the socket cannot be made.
-    pub(super) fn new(sim: &mut Sim, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
-        let facts = sim.slot_facts().ok_or(DeviceError::Without { what: "[pcie], for a slot" })?;
-        sim.set_slot(&SlotSettings { host_timeout_us: HOST_TIMEOUT_US, ..SlotSettings::default() })?;
+    /// [`DeviceError::Without`] if the device has no such function; [`DeviceError::Slot`] if the socket cannot be made.
+    pub(super) fn new(sim: &mut Sim, number: u8, path: &Path, mac: MacAddr) -> Result<Self, DeviceError> {
+        Self::with(sim, number, mac, |space, config| Server::bind(path, space, config))
+    }
+
+    /// A slot with function `number` of a device, and the client at the other end of `socket`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Without`] if the device has no such function.
+    pub(super) fn connected(sim: &mut Sim, number: u8, socket: UnixStream, mac: MacAddr) -> Result<Self, DeviceError> {
+        Self::with(sim, number, mac, |space, config| Server::connected(socket, space, config))
+    }
+
+    fn with(
+        sim: &mut Sim,
+        number: u8,
+        mac: MacAddr,
+        serve: impl FnOnce(ConfigSpace, ServerConfig) -> Result<Server, ServerError>,
+    ) -> Result<Self, DeviceError> {
+        let what = if number == DEVICE { "[pcie], for a slot" } else { "network_card in [pcie]" };
+        let facts = sim.slot_facts(number).ok_or(DeviceError::Without { what })?;
         let unusable = |error: nacelle_slot::config_space::ConfigError| DeviceError::Create { why: error.to_string() };
-        let space = ConfigSpace::new(description(&facts, mac)).map_err(unusable)?;
-        let config =
-            ServerConfig { device_timeout: DEVICE_TIMEOUT, max_transfer: MAX_TRANSFER, ..ServerConfig::default() };
-        let server = Server::bind(path, space, config)?;
-        let mut card = Card::new(facts);
+        let space = ConfigSpace::new(description(number, &facts, mac)).map_err(unusable)?;
+        let config = ServerConfig {
+            device_timeout: DEVICE_TIMEOUT,
+            max_transfer: MAX_TRANSFER,
+            // A client that does not answer would hold up what the device sends behind such a write: its own, but not another's.
+            dma_messages: number == DEVICE,
+            ..ServerConfig::default()
+        };
+        let server = serve(space, config)?;
+        let mut card = Card::new(number, facts);
         card.settle(sim, &server.config_space().settings());
         Ok(Self { server, card, since: Instant::now(), failures: 0 })
     }
@@ -130,51 +149,61 @@ impl Slot {
     }
 
     /// What was counted here.
-    pub(super) fn counters(&self, sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let (server, model) = (self.server.counters(), sim.slot_stats());
-        [
-            ("slot.clients", server.clients),
-            ("slot.clients_turned_away", server.turned_away),
-            ("slot.clients_thrown_out", server.thrown_out),
-            ("slot.failures", self.failures),
-            ("slot.commands", server.commands),
-            ("slot.commands_failed", server.failed),
-            ("slot.dma_messages", server.dma_messages),
-            ("slot.dma_timeouts", server.dma_timeouts),
-            ("slot.dma_refused", self.card.refused),
-            ("slot.reads", model.reads),
-            ("slot.read_bytes", model.read_bytes),
-            ("slot.writes", model.writes),
-            ("slot.write_bytes", model.write_bytes),
-            ("slot.interrupts", model.interrupts),
-            ("slot.iommu_faults", model.faults),
-            ("slot.violations", model.violations),
-        ]
-        .into_iter()
+    pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let server = self.server.counters();
+        let counted = [
+            server.clients,
+            server.turned_away,
+            server.thrown_out,
+            self.failures,
+            server.commands,
+            server.failed,
+            server.dma_messages,
+            server.dma_timeouts,
+            self.card.refused,
+        ];
+        let names = if self.card.number == DEVICE { &COUNTERS } else { &CARD_COUNTERS };
+        names.iter().copied().zip(counted)
     }
 }
 
-/// What the function is. Its serial number is made of the MAC address, as the standard has it for an EUI-64.
-fn description(facts: &SlotFacts, MacAddr([a, b, c, d, e, f]): MacAddr) -> Description {
-    let bar = |(index, size): (usize, &u64)| Bar {
-        index: index as u8,
-        size: *size,
-        wide: true,
-        prefetchable: index != usize::from(REGISTERS),
-        sizes: 0,
-    };
-    let place = |offset: u32| Place { bar: REGISTERS, offset: offset.into() };
-    Description {
-        identity: Identity { serial: u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]), ..Identity::default() },
-        bars: facts.bar_bytes.iter().enumerate().filter(|(_, size)| **size > 0).map(bar).collect(),
-        msix: Msix {
-            vectors: facts.vectors as u16,
-            table: place(facts.msix_table),
-            pending: place(facts.msix_pending),
-        },
-        link: LINK,
-        max_payload: MAX_PAYLOAD,
-    }
+/// The names of what is counted of the slot of the device, and of that of its network card.
+const COUNTERS: [&str; 9] = [
+    "slot.clients",
+    "slot.clients_turned_away",
+    "slot.clients_thrown_out",
+    "slot.failures",
+    "slot.commands",
+    "slot.commands_failed",
+    "slot.dma_messages",
+    "slot.dma_timeouts",
+    "slot.dma_refused",
+];
+const CARD_COUNTERS: [&str; 9] = [
+    "slot_net.clients",
+    "slot_net.clients_turned_away",
+    "slot_net.clients_thrown_out",
+    "slot_net.failures",
+    "slot_net.commands",
+    "slot_net.commands_failed",
+    "slot_net.dma_messages",
+    "slot_net.dma_timeouts",
+    "slot_net.dma_refused",
+];
+
+/// What the model has counted of all functions.
+pub(super) fn model_counters(sim: &Sim) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    let model = sim.slot_stats();
+    [
+        ("slot.reads", model.reads),
+        ("slot.read_bytes", model.read_bytes),
+        ("slot.writes", model.writes),
+        ("slot.write_bytes", model.write_bytes),
+        ("slot.interrupts", model.interrupts),
+        ("slot.iommu_faults", model.faults),
+        ("slot.violations", model.violations),
+    ]
+    .into_iter()
 }
 
 /// An access of the client to a BAR, in parts as the model takes them.
@@ -205,6 +234,8 @@ struct Asked {
 
 /// What is under way between the client and the model.
 struct Card {
+    /// The function.
+    number: u8,
     facts: SlotFacts,
     /// What the model was told last of configuration space.
     space: Option<SlotSpace>,
@@ -227,8 +258,9 @@ struct Card {
 }
 
 impl Card {
-    fn new(facts: SlotFacts) -> Self {
+    fn new(number: u8, facts: SlotFacts) -> Self {
         Self {
+            number,
             facts,
             space: None,
             has_table: false,
@@ -247,7 +279,7 @@ impl Card {
     /// Tells the model what configuration space says, once what was written before has arrived: a write to it does not pass one to a BAR.
     fn settle(&mut self, sim: &mut Sim, settings: &Settings) {
         let space = SlotSpace {
-            id: ID,
+            id: ID + u32::from(self.number),
             mps: settings.max_payload.into(),
             mrrs: settings.max_read_request.into(),
             rcb: RCB,
@@ -262,7 +294,7 @@ impl Card {
             return;
         }
         if self.space != Some(space) {
-            let taken = sim.set_slot_space(&space);
+            let taken = sim.set_slot_space(self.number, &space);
             debug_assert!(taken, "the slot has all sizes that the function says: {space:?}");
             self.space = Some(space);
         }
@@ -274,7 +306,7 @@ impl Card {
             debug_assert_eq!(table.len() as u64, u64::from(self.facts.vectors) * VECTOR_BYTES);
             for (part, bytes) in table.chunks(WRITE_BYTES as usize).enumerate() {
                 let at = u64::from(self.facts.msix_table) + part as u64 * WRITE_BYTES;
-                self.posted.extend(sim.slot_write(REGISTERS, at, bytes));
+                self.posted.extend(sim.slot_write(self.number, REGISTERS, at, bytes));
             }
             self.has_table = true;
         }
@@ -292,9 +324,10 @@ impl Card {
             let end = access.bytes.len().min(access.begun + (most - at % most) as usize);
             let part = access.begun..end;
             let begun = if access.writes {
-                sim.slot_write(access.bar, at, &access.bytes[part.clone()]).map(|token| _ = self.posted.insert(token))
+                sim.slot_write(self.number, access.bar, at, &access.bytes[part.clone()])
+                    .map(|token| _ = self.posted.insert(token))
             } else {
-                sim.slot_read(access.bar, at, part.len()).map(|token| access.parts.push((token, part)))
+                sim.slot_read(self.number, access.bar, at, part.len()).map(|token| access.parts.push((token, part)))
             };
             if begun.is_none() {
                 break;
@@ -364,7 +397,7 @@ impl Card {
                 break;
             }
         }
-        while let Some(message) = sim.pull_slot_message() {
+        while let Some(message) = sim.pull_slot_message(self.number) {
             if !self.held.is_empty() || !self.serve(sim, host, &message) {
                 self.held.push_back(message);
             }
@@ -378,7 +411,7 @@ impl Card {
         for message in asked.into_iter().chain(held) {
             self.refuse(sim, message);
         }
-        while let Some(message) = sim.pull_slot_message() {
+        while let Some(message) = sim.pull_slot_message(self.number) {
             self.refuse(sim, message.token);
         }
     }
@@ -390,7 +423,8 @@ impl Card {
     }
 
     fn let_go(&mut self, sim: &mut Sim) {
-        self.leaving.retain(|(first, size)| sim.slot_unmap(*first, *size) == Unmapped::Busy);
+        let number = self.number;
+        self.leaving.retain(|(first, size)| sim.slot_unmap(number, *first, *size) == Unmapped::Busy);
     }
 
     fn reset_goes_on(&mut self, sim: &mut Sim, host: &mut Host<'_>) {
@@ -400,14 +434,14 @@ impl Card {
             if !self.posted.is_empty() {
                 return;
             }
-            sim.begin_slot_reset();
+            sim.begin_slot_reset(self.number);
             reset.begun = true;
         }
-        if sim.slot_reset_done() {
+        if sim.slot_reset_done(self.number) {
             let token = reset.token;
             self.reset = None;
             self.has_table = false;
-            while sim.pull_slot_interrupt().is_some() {}
+            while sim.pull_slot_interrupt(self.number).is_some() {}
             host.complete(token, Ok(&[]));
         }
     }
@@ -415,11 +449,11 @@ impl Card {
     /// What the device has done since the last time.
     fn take_news(&mut self, sim: &mut Sim, host: &mut Host<'_>) {
         self.serve_all(sim, host);
-        while let Some(interrupt) = sim.pull_slot_interrupt() {
+        while let Some(interrupt) = sim.pull_slot_interrupt(self.number) {
             let _the_device_has_no_more_vectors = host.interrupt(interrupt.data as u16);
         }
-        sim.take_slot_faults();
-        while let Some(answer) = sim.pull_slot_answer() {
+        sim.take_slot_faults(self.number);
+        while let Some(answer) = sim.pull_slot_answer(self.number) {
             self.ended(host, &answer);
         }
     }
@@ -488,7 +522,7 @@ impl Function for Seat<'_> {
 
     fn mapping(&mut self, _host: &mut Host<'_>, range: RangeInclusive<u64>, rights: Rights) -> Result<(), Errno> {
         let (first, size) = (*range.start(), range.end() - range.start() + 1);
-        if !self.sim.slot_map(first, size, rights.read, rights.write) {
+        if !self.sim.slot_map(self.card.number, first, size, rights.read, rights.write) {
             return Err(if (first | size) % WRITE_BYTES == 0 { Errno::BUSY } else { Errno::INVAL });
         }
         self.card.memory.insert(first, size);

@@ -217,19 +217,19 @@ pub enum Unmapped {
 /// The library's functions for a slot, each with the type that the header gives it.
 pub(super) struct Functions {
     set: unsafe extern "C" fn(*mut RawSim, *const SlotSettings, *mut c_char, usize) -> c_int,
-    get_facts: unsafe extern "C" fn(*mut RawSim, *mut SlotFacts) -> c_int,
-    set_space: unsafe extern "C" fn(*mut RawSim, *const SlotSpace) -> c_int,
-    reset: unsafe extern "C" fn(*mut RawSim) -> c_int,
-    reset_done: unsafe extern "C" fn(*mut RawSim) -> c_int,
-    map: unsafe extern "C" fn(*mut RawSim, u64, u64, *mut c_void, u32) -> c_int,
-    unmap: unsafe extern "C" fn(*mut RawSim, u64, u64) -> c_int,
-    read: unsafe extern "C" fn(*mut RawSim, u32, u64, u32) -> i64,
-    write: unsafe extern "C" fn(*mut RawSim, u32, u64, *const c_void, u32) -> i64,
-    pull_answer: unsafe extern "C" fn(*mut RawSim, *mut SlotAnswer) -> c_int,
-    pull_interrupt: unsafe extern "C" fn(*mut RawSim, *mut SlotInterrupt) -> c_int,
-    pull_message: unsafe extern "C" fn(*mut RawSim, *mut SlotMessage) -> c_int,
+    get_facts: unsafe extern "C" fn(*mut RawSim, u32, *mut SlotFacts) -> c_int,
+    set_space: unsafe extern "C" fn(*mut RawSim, u32, *const SlotSpace) -> c_int,
+    reset: unsafe extern "C" fn(*mut RawSim, u32) -> c_int,
+    reset_done: unsafe extern "C" fn(*mut RawSim, u32) -> c_int,
+    map: unsafe extern "C" fn(*mut RawSim, u32, u64, u64, *mut c_void, u32) -> c_int,
+    unmap: unsafe extern "C" fn(*mut RawSim, u32, u64, u64) -> c_int,
+    read: unsafe extern "C" fn(*mut RawSim, u32, u32, u64, u32) -> i64,
+    write: unsafe extern "C" fn(*mut RawSim, u32, u32, u64, *const c_void, u32) -> i64,
+    pull_answer: unsafe extern "C" fn(*mut RawSim, u32, *mut SlotAnswer) -> c_int,
+    pull_interrupt: unsafe extern "C" fn(*mut RawSim, u32, *mut SlotInterrupt) -> c_int,
+    pull_message: unsafe extern "C" fn(*mut RawSim, u32, *mut SlotMessage) -> c_int,
     answer_message: unsafe extern "C" fn(*mut RawSim, u64, *const c_void) -> c_int,
-    pull_fault: unsafe extern "C" fn(*mut RawSim, *mut Fault) -> c_int,
+    pull_fault: unsafe extern "C" fn(*mut RawSim, u32, *mut Fault) -> c_int,
     get_stats: unsafe extern "C" fn(*mut RawSim, *mut SlotStats) -> c_int,
     violation: unsafe extern "C" fn(*mut RawSim, *mut c_char, usize) -> i64,
 }
@@ -292,43 +292,46 @@ impl Sim {
 
     /// What it has for a slot, if it was built for one.
     #[must_use]
-    pub fn slot_facts(&self) -> Option<SlotFacts> {
+    pub fn slot_facts(&self, function: u8) -> Option<SlotFacts> {
         let mut facts = SlotFacts::default();
         // SAFETY: see above.
-        let there = unsafe { (self.functions.slot.get_facts)(self.sim.as_ptr(), &raw mut facts) } == 0;
+        let there = unsafe { (self.functions.slot.get_facts)(self.sim.as_ptr(), function.into(), &raw mut facts) } == 0;
         there.then_some(facts)
     }
 
     /// Sets what configuration space says from now on. False: there is no such slot, or it does not have such a size.
-    pub fn set_slot_space(&mut self, space: &SlotSpace) -> bool {
+    pub fn set_slot_space(&mut self, function: u8, space: &SlotSpace) -> bool {
         // SAFETY: see above.
-        unsafe { (self.functions.slot.set_space)(self.sim.as_ptr(), space) == 0 }
+        unsafe { (self.functions.slot.set_space)(self.sim.as_ptr(), function.into(), space) == 0 }
     }
 
     /// Begins a function-level reset.
-    pub fn begin_slot_reset(&mut self) {
+    pub fn begin_slot_reset(&mut self, function: u8) {
         // SAFETY: see above.
-        unsafe { (self.functions.slot.reset)(self.sim.as_ptr()) };
+        unsafe { (self.functions.slot.reset)(self.sim.as_ptr(), function.into()) };
     }
 
     /// Whether it has ended.
     #[must_use]
-    pub fn slot_reset_done(&mut self) -> bool {
+    pub fn slot_reset_done(&mut self, function: u8) -> bool {
         // SAFETY: see above.
-        unsafe { (self.functions.slot.reset_done)(self.sim.as_ptr()) != 0 }
+        unsafe { (self.functions.slot.reset_done)(self.sim.as_ptr(), function.into()) != 0 }
     }
 
     /// Gives the device memory, in pages of 4 KiB, that it may read and write so. False: these are no whole pages, or some are given.
-    pub fn slot_map(&mut self, address: u64, size: u64, read: bool, write: bool) -> bool {
+    pub fn slot_map(&mut self, function: u8, address: u64, size: u64, read: bool, write: bool) -> bool {
         let access = u32::from(read) | u32::from(write) << 1;
         // SAFETY: see above; there is no memory here.
-        unsafe { (self.functions.slot.map)(self.sim.as_ptr(), address, size, std::ptr::null_mut(), access) == 0 }
+        unsafe {
+            (self.functions.slot.map)(self.sim.as_ptr(), function.into(), address, size, std::ptr::null_mut(), access)
+                == 0
+        }
     }
 
     /// Takes it away: from now on no access to it begins.
-    pub fn slot_unmap(&mut self, address: u64, size: u64) -> Unmapped {
+    pub fn slot_unmap(&mut self, function: u8, address: u64, size: u64) -> Unmapped {
         // SAFETY: see above.
-        match unsafe { (self.functions.slot.unmap)(self.sim.as_ptr(), address, size) } {
+        match unsafe { (self.functions.slot.unmap)(self.sim.as_ptr(), function.into(), address, size) } {
             0 => Unmapped::Done,
             1 => Unmapped::Busy,
             _ => Unmapped::Nothing,
@@ -336,44 +339,56 @@ impl Sim {
     }
 
     /// Begins to read up to 64 bytes of a BAR, within 4 KiB. Its token; `None`: they do not all exist, or too many accesses wait.
-    pub fn slot_read(&mut self, bar: u8, offset: u64, length: usize) -> Option<u64> {
+    pub fn slot_read(&mut self, function: u8, bar: u8, offset: u64, length: usize) -> Option<u64> {
         let length = u32::try_from(length).ok()?;
         // SAFETY: see above.
-        let token = unsafe { (self.functions.slot.read)(self.sim.as_ptr(), bar.into(), offset, length) };
+        let token =
+            unsafe { (self.functions.slot.read)(self.sim.as_ptr(), function.into(), bar.into(), offset, length) };
         u64::try_from(token).ok()
     }
 
     /// Begins to write up to 4096 bytes of a BAR. As [`slot_read`](Self::slot_read).
-    pub fn slot_write(&mut self, bar: u8, offset: u64, bytes: &[u8]) -> Option<u64> {
+    pub fn slot_write(&mut self, function: u8, bar: u8, offset: u64, bytes: &[u8]) -> Option<u64> {
         let length = u32::try_from(bytes.len()).ok()?;
         // SAFETY: see above; the library copies the bytes.
         let token = unsafe {
-            (self.functions.slot.write)(self.sim.as_ptr(), bar.into(), offset, bytes.as_ptr().cast(), length)
+            (self.functions.slot.write)(
+                self.sim.as_ptr(),
+                function.into(),
+                bar.into(),
+                offset,
+                bytes.as_ptr().cast(),
+                length,
+            )
         };
         u64::try_from(token).ok()
     }
 
     /// Takes the oldest answer.
-    pub fn pull_slot_answer(&mut self) -> Option<SlotAnswer> {
+    pub fn pull_slot_answer(&mut self, function: u8) -> Option<SlotAnswer> {
         let mut answer = SlotAnswer { token: 0, issued: 0, finished: 0, status: 0, length: 0, data: [0; LONGEST_READ] };
         // SAFETY: see above.
-        let taken = unsafe { (self.functions.slot.pull_answer)(self.sim.as_ptr(), &raw mut answer) } != 0;
+        let taken =
+            unsafe { (self.functions.slot.pull_answer)(self.sim.as_ptr(), function.into(), &raw mut answer) } != 0;
         taken.then_some(answer)
     }
 
     /// Takes the oldest interrupt: all that the device has written before it is written.
-    pub fn pull_slot_interrupt(&mut self) -> Option<SlotInterrupt> {
+    pub fn pull_slot_interrupt(&mut self, function: u8) -> Option<SlotInterrupt> {
         let mut interrupt = SlotInterrupt::default();
         // SAFETY: see above.
-        let taken = unsafe { (self.functions.slot.pull_interrupt)(self.sim.as_ptr(), &raw mut interrupt) } != 0;
+        let taken =
+            unsafe { (self.functions.slot.pull_interrupt)(self.sim.as_ptr(), function.into(), &raw mut interrupt) }
+                != 0;
         taken.then_some(interrupt)
     }
 
     /// Takes the oldest access to memory. Each is to be [answered](Self::answer_slot_message), writes as well.
-    pub fn pull_slot_message(&mut self) -> Option<SlotMessage> {
+    pub fn pull_slot_message(&mut self, function: u8) -> Option<SlotMessage> {
         let mut message = SlotMessage { token: 0, address: 0, length: 0, write: 0, data: [0; LONGEST] };
         // SAFETY: see above.
-        let taken = unsafe { (self.functions.slot.pull_message)(self.sim.as_ptr(), &raw mut message) } != 0;
+        let taken =
+            unsafe { (self.functions.slot.pull_message)(self.sim.as_ptr(), function.into(), &raw mut message) } != 0;
         taken.then(|| {
             self.messages.insert(message.token, message.len());
             message
@@ -394,11 +409,11 @@ impl Sim {
     }
 
     /// Takes all accesses to what is not mapped, or not for this kind of access; how many there were.
-    pub fn take_slot_faults(&mut self) -> u64 {
+    pub fn take_slot_faults(&mut self, function: u8) -> u64 {
         let mut fault = Fault::default();
         let mut count = 0;
         // SAFETY: see above.
-        while unsafe { (self.functions.slot.pull_fault)(self.sim.as_ptr(), &raw mut fault) } != 0 {
+        while unsafe { (self.functions.slot.pull_fault)(self.sim.as_ptr(), function.into(), &raw mut fault) } != 0 {
             count += 1;
         }
         count

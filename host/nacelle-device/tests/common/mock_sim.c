@@ -209,24 +209,24 @@ int nacelle_sim_slot_set(nacelle_sim *sim, const nacelle_sim_slot *slot, char *e
     snprintf(error, error_size, "it is in no slot");
     return -1;
 }
-int nacelle_sim_slot_get_facts(nacelle_sim *sim, nacelle_sim_slot_facts *facts) { return (void)sim, (void)facts, -1; }
-int nacelle_sim_slot_set_space(nacelle_sim *sim, const nacelle_sim_slot_space *space) { return (void)sim, (void)space, -1; }
-int nacelle_sim_slot_reset(nacelle_sim *sim) { return (void)sim, -1; }
-int nacelle_sim_slot_reset_done(nacelle_sim *sim) { return (void)sim, -1; }
-int nacelle_sim_slot_map(nacelle_sim *sim, uint64_t address, uint64_t size, void *memory, uint32_t access) {
-    return (void)sim, (void)address, (void)size, (void)memory, (void)access, -1;
+int nacelle_sim_slot_get_facts(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_facts *facts) { return (void)function, (void)sim, (void)facts, -1; }
+int nacelle_sim_slot_set_space(nacelle_sim *sim, uint32_t function, const nacelle_sim_slot_space *space) { return (void)function, (void)sim, (void)space, -1; }
+int nacelle_sim_slot_reset(nacelle_sim *sim, uint32_t function) { return (void)function, (void)sim, -1; }
+int nacelle_sim_slot_reset_done(nacelle_sim *sim, uint32_t function) { return (void)function, (void)sim, -1; }
+int nacelle_sim_slot_map(nacelle_sim *sim, uint32_t function, uint64_t address, uint64_t size, void *memory, uint32_t access) {
+    return (void)function, (void)sim, (void)address, (void)size, (void)memory, (void)access, -1;
 }
-int nacelle_sim_slot_unmap(nacelle_sim *sim, uint64_t address, uint64_t size) { return (void)sim, (void)address, (void)size, -1; }
-int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t bar, uint64_t offset, uint32_t length) {
-    return (void)sim, (void)bar, (void)offset, (void)length, -1;
+int nacelle_sim_slot_unmap(nacelle_sim *sim, uint32_t function, uint64_t address, uint64_t size) { return (void)function, (void)sim, (void)address, (void)size, -1; }
+int64_t nacelle_sim_slot_read(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t offset, uint32_t length) {
+    return (void)function, (void)sim, (void)bar, (void)offset, (void)length, -1;
 }
-int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
-    return (void)sim, (void)bar, (void)offset, (void)data, (void)length, -1;
+int64_t nacelle_sim_slot_write(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t offset, const void *data, uint32_t length) {
+    return (void)function, (void)sim, (void)bar, (void)offset, (void)data, (void)length, -1;
 }
-int nacelle_sim_slot_pull_answer(nacelle_sim *sim, nacelle_sim_slot_answer *answer) { return (void)sim, (void)answer, 0; }
-int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, nacelle_sim_slot_interrupt *interrupt) { return (void)sim, (void)interrupt, 0; }
-int nacelle_sim_slot_pull_message(nacelle_sim *sim, nacelle_sim_slot_message *message) { return (void)sim, (void)message, 0; }
+int nacelle_sim_slot_pull_answer(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_answer *answer) { return (void)function, (void)sim, (void)answer, 0; }
+int nacelle_sim_slot_pull_interrupt(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_interrupt *interrupt) { return (void)function, (void)sim, (void)interrupt, 0; }
+int nacelle_sim_slot_pull_message(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_message *message) { return (void)function, (void)sim, (void)message, 0; }
 int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void *data) { return (void)sim, (void)token, (void)data, -1; }
-int nacelle_sim_slot_pull_fault(nacelle_sim *sim, nacelle_sim_slot_fault *fault) { return (void)sim, (void)fault, 0; }
+int nacelle_sim_slot_pull_fault(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_fault *fault) { return (void)function, (void)sim, (void)fault, 0; }
 int nacelle_sim_slot_get_stats(nacelle_sim *sim, nacelle_sim_slot_stats *stats) { return (void)sim, (void)stats, -1; }
 int64_t nacelle_sim_slot_violation(nacelle_sim *sim, char *text, size_t size) { return (void)sim, (void)text, (void)size, 0; }

@@ -35,14 +35,19 @@ const MTU_CODE: u32 = 3;
 
 /// The library of the device in a slot: as the test steps name it, else the one that was built here. Without any, these tests do nothing.
 pub(crate) fn library() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("NACELLE_TEST_SLOT") {
+    library_of("slot", "NACELLE_TEST_SLOT")
+}
+
+fn library_of(device: &str, named_by: &str) -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(named_by) {
         return Some(named.into());
     }
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/sim/libnacelle_sim_64_slot.so");
+    let name = format!("../../build/sim/libnacelle_sim_64_{device}.so");
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if built.is_file() {
         return Some(built);
     }
-    eprintln!("not tested: there is no {}; build it with sim/build.py --data-w 64 --device slot", built.display());
+    eprintln!("not tested: there is no {}; build it with sim/build.py --data-w 64 --device {device}", built.display());
     None
 }
 
@@ -52,6 +57,8 @@ type Counters = BTreeMap<&'static str, u64>;
 /// A device in a slot that runs in a thread.
 pub(crate) struct Bench {
     pub(crate) slot: PathBuf,
+    /// Where its network card is, if it has one.
+    pub(crate) card: PathBuf,
     pub(crate) place: Place,
     counters: Arc<Mutex<Counters>>,
     stop: Arc<AtomicBool>,
@@ -100,19 +107,34 @@ fn run(mut engine: RtlEngine, place: &Place, ready: &Sender<()>, stop: &AtomicBo
 
 impl Bench {
     pub(crate) fn new() -> Option<Self> {
-        let library = library()?;
+        Self::of(library()?, false)
+    }
+
+    /// A device with a network card, both in slots.
+    pub(crate) fn with_card() -> Option<Self> {
+        Self::of(library_of("nic", "NACELLE_TEST_NIC")?, true)
+    }
+
+    fn of(library: PathBuf, has_card: bool) -> Option<Self> {
         let temp = tempfile::tempdir().unwrap();
         let wire = WireDir::open(temp.path().join("wire")).unwrap();
         let place = Place::find(&wire, DeviceKind::Rtl, None, None).unwrap();
-        let slot = temp.path().join("slot");
+        let (slot, card) = (temp.path().join("slot"), temp.path().join("card"));
         let (ready, started) = channel();
         let (stop, counters) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Counters::new())));
         let device = std::thread::spawn({
             let (place, slot, stop, counters) = (place.clone(), slot.clone(), Arc::clone(&stop), Arc::clone(&counters));
-            move || run(device(&library, &slot, &place).unwrap(), &place, &ready, &stop, &counters)
+            let card = card.clone();
+            move || {
+                let mut engine = device(&library, &slot, &place).unwrap();
+                if has_card {
+                    engine = engine.with_network_slot(&card, place.identity.mac).unwrap();
+                }
+                run(engine, &place, &ready, &stop, &counters);
+            }
         });
         started.recv().unwrap();
-        Some(Self { slot, place, counters, stop, device: Some(device), _temp: temp })
+        Some(Self { slot, card, place, counters, stop, device: Some(device), _temp: temp })
     }
 
     pub(crate) fn driver(&self) -> UserDevice {

@@ -95,6 +95,7 @@ pub mod device {
             PRIORITY,
             VLAN,
             ICMP_ERRORS,
+            NETWORK_CARD,
             DSCP,
             IPV6_MODE,
             IPV6_STATE,
@@ -157,6 +158,9 @@ pub mod device {
             PACKET_STOPPED_ROCE,
             PACKET_STOPPED_OTHER,
             PACKET_PAUSE_IGNORED,
+            PACKET_RX_CARD,
+            PACKET_TX_CARD,
+            PACKET_DROP_CARD_SOURCE,
             ROCE_RX_RCVD_PKTS,
             ROCE_RX_DUPLICATE_REQUEST,
             ROCE_RX_OUT_OF_SEQ_REQUEST,
@@ -313,6 +317,9 @@ pub mod device {
             PCIE_MSIX_SENT,
             PCIE_MSIX_MERGED,
             PCIE_RESETS,
+            PCIE_NETWORK_MSIX_SENT,
+            PCIE_NETWORK_MSIX_MERGED,
+            PCIE_NETWORK_RESETS,
         ],
     };
     /// 0x4e41434c, "NACL": this is a Nacelle device.
@@ -497,6 +504,22 @@ pub mod device {
     pub const VLAN: Register = Register { name: "VLAN", offset: 0x150, count: None, mode: Mode::ReadWrite, mask: 0x80010fff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[VLAN_VID, VLAN_UNTAGGED, VLAN_ENABLE], doc: "The VLAN that the device is in. In use from the next frame on." };
     /// Packets to a port or of a protocol that the device does not serve are answered by ICMP destination unreachable, up to 64 a second.
     pub const ICMP_ERRORS: Register = Register { name: "ICMP_ERRORS", offset: 0x154, count: None, mode: Mode::ReadWrite, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Packets to a port or of a protocol that the device does not serve are answered by ICMP destination unreachable, up to 64 a second." };
+    /// `NETWORK_CARD.shared`: The card has the MAC address of the device, and so its host can have the device's IP addresses, too; else one of its own. To be set before the host's driver starts.
+    pub const NETWORK_CARD_SHARED: Field = Field { name: "shared", low: 0, width: 1, doc: "The card has the MAC address of the device, and so its host can have the device's IP addresses, too; else one of its own. To be set before the host's driver starts." };
+    /// `NETWORK_CARD.promiscuous`: The card also gets what is for other stations.
+    pub const NETWORK_CARD_PROMISCUOUS: Field = Field { name: "promiscuous", low: 1, width: 1, doc: "The card also gets what is for other stations." };
+    /// `NETWORK_CARD.host_arp`: With `shared`: the host answers ARP requests and neighbour solicitations for the device's addresses, and gets them.
+    pub const NETWORK_CARD_HOST_ARP: Field = Field { name: "host_arp", low: 2, width: 1, doc: "With `shared`: the host answers ARP requests and neighbour solicitations for the device's addresses, and gets them." };
+    /// `NETWORK_CARD.host_echo`: With `shared`: the host answers echo requests to the device's addresses, and gets them.
+    pub const NETWORK_CARD_HOST_ECHO: Field = Field { name: "host_echo", low: 3, width: 1, doc: "With `shared`: the host answers echo requests to the device's addresses, and gets them." };
+    /// `NETWORK_CARD.any_source`: The card may send from other MAC addresses than its own, for guests behind a bridge.
+    pub const NETWORK_CARD_ANY_SOURCE: Field = Field { name: "any_source", low: 4, width: 1, doc: "The card may send from other MAC addresses than its own, for guests behind a bridge." };
+    /// `NETWORK_CARD.link`: The line works, as the MAC says.
+    pub const NETWORK_CARD_LINK: Field = Field { name: "link", low: 30, width: 1, doc: "The line works, as the MAC says." };
+    /// `NETWORK_CARD.built`: The device was built with a network card.
+    pub const NETWORK_CARD_BUILT: Field = Field { name: "built", low: 31, width: 1, doc: "The device was built with a network card." };
+    /// What the network card of the host gets and may send (docs/reference/network-card.md). In use from the next frame on.
+    pub const NETWORK_CARD: Register = Register { name: "NETWORK_CARD", offset: 0x158, count: None, mode: Mode::ReadWrite, mask: 0xc000001f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[NETWORK_CARD_SHARED, NETWORK_CARD_PROMISCUOUS, NETWORK_CARD_HOST_ARP, NETWORK_CARD_HOST_ECHO, NETWORK_CARD_ANY_SOURCE, NETWORK_CARD_LINK, NETWORK_CARD_BUILT], doc: "What the network card of the host gets and may send (docs/reference/network-card.md). In use from the next frame on." };
     /// `DSCP.roce`: Of connection management, and of the connections that it makes. Each keeps what it was made with.
     pub const DSCP_ROCE: Field = Field { name: "roce", low: 0, width: 6, doc: "Of connection management, and of the connections that it makes. Each keeps what it was made with." };
     /// `DSCP.cnp`: Of CNPs. In use at once.
@@ -643,318 +666,330 @@ pub mod device {
     pub const PACKET_STOPPED_OTHER: Register = Register { name: "packet_stopped_other", offset: 0x49c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "cycles in which other frames were" };
     /// a pause lasted too long, and was ignored from then on
     pub const PACKET_PAUSE_IGNORED: Register = Register { name: "packet_pause_ignored", offset: 0x4a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a pause lasted too long, and was ignored from then on" };
+    /// given to the network card; not counted as dropped, and as rx_frame only if a unit takes it as well
+    pub const PACKET_RX_CARD: Register = Register { name: "packet_rx_card", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "given to the network card; not counted as dropped, and as rx_frame only if a unit takes it as well" };
+    /// sent for the network card
+    pub const PACKET_TX_CARD: Register = Register { name: "packet_tx_card", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent for the network card" };
+    /// of the network card, from a MAC address that it may not use, or MAC control
+    pub const PACKET_DROP_CARD_SOURCE: Register = Register { name: "packet_drop_card_source", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "of the network card, from a MAC address that it may not use, or MAC control" };
     /// request packets for a live QP
-    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x4a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets for a live QP" };
+    pub const ROCE_RX_RCVD_PKTS: Register = Register { name: "roce_rx_rcvd_pkts", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets for a live QP" };
     /// duplicate request
-    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x4a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate request" };
+    pub const ROCE_RX_DUPLICATE_REQUEST: Register = Register { name: "roce_rx_duplicate_request", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate request" };
     /// PSN ahead of the expected one; the NAK may have been sent before
-    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x4ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
+    pub const ROCE_RX_OUT_OF_SEQ_REQUEST: Register = Register { name: "roce_rx_out_of_seq_request", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "PSN ahead of the expected one; the NAK may have been sent before" };
     /// no receive posted: RNR NAK
-    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x4b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no receive posted: RNR NAK" };
+    pub const ROCE_RX_OUT_OF_BUFFER: Register = Register { name: "roce_rx_out_of_buffer", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no receive posted: RNR NAK" };
     /// the queue of its memory is full: RNR NAK, or dropped as if lost
-    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x4b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
+    pub const ROCE_RX_MEMORY_BUSY: Register = Register { name: "roce_rx_memory_busy", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the queue of its memory is full: RNR NAK, or dropped as if lost" };
     /// messages
-    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x4b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages" };
+    pub const ROCE_RX_RX_WRITE_REQUESTS: Register = Register { name: "roce_rx_rx_write_requests", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages" };
     /// rx read requests
-    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x4bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx read requests" };
+    pub const ROCE_RX_RX_READ_REQUESTS: Register = Register { name: "roce_rx_rx_read_requests", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx read requests" };
     /// rx atomic requests
-    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x4c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx atomic requests" };
+    pub const ROCE_RX_RX_ATOMIC_REQUESTS: Register = Register { name: "roce_rx_rx_atomic_requests", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx atomic requests" };
     /// rx send requests
-    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x4c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx send requests" };
+    pub const ROCE_RX_RX_SEND_REQUESTS: Register = Register { name: "roce_rx_rx_send_requests", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rx send requests" };
     /// sent ack
-    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x4c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent ack" };
+    pub const ROCE_RX_SENT_ACK: Register = Register { name: "roce_rx_sent_ack", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent ack" };
     /// sent nak
-    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x4cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent nak" };
+    pub const ROCE_RX_SENT_NAK: Register = Register { name: "roce_rx_sent_nak", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent nak" };
     /// RNR NAK sent
-    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK sent" };
+    pub const ROCE_RX_SEND_RNR_ERR: Register = Register { name: "roce_rx_send_rnr_err", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK sent" };
     /// key, domain, QP, bounds or rights: NAK sent
-    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
+    pub const ROCE_RX_RESP_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_rx_resp_remote_access_errors", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "key, domain, QP, bounds or rights: NAK sent" };
     /// opcode sequence, length, alignment, too many READs and atomics: NAK sent
-    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
+    pub const ROCE_RX_RESP_INVALID_REQUEST: Register = Register { name: "roce_rx_resp_invalid_request", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "opcode sequence, length, alignment, too many READs and atomics: NAK sent" };
     /// SEND longer than the receive buffer: NAK sent
-    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
+    pub const ROCE_RX_RESP_LOCAL_LENGTH_ERROR: Register = Register { name: "roce_rx_resp_local_length_error", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "SEND longer than the receive buffer: NAK sent" };
     /// device memory reported an error: NAK sent
-    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "device memory reported an error: NAK sent" };
+    pub const ROCE_RX_RESP_LOCAL_PROTECTION_ERRORS: Register = Register { name: "roce_rx_resp_local_protection_errors", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "device memory reported an error: NAK sent" };
     /// receives flushed
-    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "receives flushed" };
+    pub const ROCE_RX_RESP_CQE_FLUSH_ERROR: Register = Register { name: "roce_rx_resp_cqe_flush_error", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "receives flushed" };
     /// selective repeat: a WRITE packet ahead of the expected PSN was placed
-    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
+    pub const ROCE_RX_OUT_OF_ORDER_PLACED: Register = Register { name: "roce_rx_out_of_order_placed", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective repeat: a WRITE packet ahead of the expected PSN was placed" };
     /// duplicate, answered from the response cache
-    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate, answered from the response cache" };
+    pub const ROCE_RX_ATOMIC_REPLAYED: Register = Register { name: "roce_rx_atomic_replayed", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate, answered from the response cache" };
     /// duplicate READ or atomic that finds the queue full, or no cached response
-    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
+    pub const ROCE_RX_DROP_DUPLICATE_FORGOTTEN: Register = Register { name: "roce_rx_drop_duplicate_forgotten", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate READ or atomic that finds the queue full, or no cached response" };
     /// drop no qp
-    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x4f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop no qp" };
+    pub const ROCE_RX_DROP_NO_QP: Register = Register { name: "roce_rx_drop_no_qp", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop no qp" };
     /// the QP is connected to another address
-    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x4f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the QP is connected to another address" };
+    pub const ROCE_RX_DROP_WRONG_PEER: Register = Register { name: "roce_rx_drop_wrong_peer", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the QP is connected to another address" };
     /// TVer, P_Key, opcode of another service
-    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x4fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TVer, P_Key, opcode of another service" };
+    pub const ROCE_RX_DROP_BAD_BTH: Register = Register { name: "roce_rx_drop_bad_bth", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TVer, P_Key, opcode of another service" };
     /// datagram to QP1, while those before it delay other packets
-    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x500, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
+    pub const ROCE_RX_DROP_CM_RATE: Register = Register { name: "roce_rx_drop_cm_rate", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "datagram to QP1, while those before it delay other packets" };
     /// drop qp state
-    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x504, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop qp state" };
+    pub const ROCE_RX_DROP_QP_STATE: Register = Register { name: "roce_rx_drop_qp_state", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drop qp state" };
     /// received with congestion experienced (CE)
-    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x508, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received with congestion experienced (CE)" };
+    pub const ROCE_RX_NP_ECN_MARKED_ROCE_PACKETS: Register = Register { name: "roce_rx_np_ecn_marked_roce_packets", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received with congestion experienced (CE)" };
     /// np cnp sent
-    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x50c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "np cnp sent" };
+    pub const ROCE_RX_NP_CNP_SENT: Register = Register { name: "roce_rx_np_cnp_sent", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "np cnp sent" };
     /// request packets, including retransmissions
-    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x510, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets, including retransmissions" };
+    pub const ROCE_TX_SENT_PKTS: Register = Register { name: "roce_tx_sent_pkts", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "request packets, including retransmissions" };
     /// messages, not counting retransmissions
-    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x514, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages, not counting retransmissions" };
+    pub const ROCE_TX_SENT_WRITES: Register = Register { name: "roce_tx_sent_writes", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "messages, not counting retransmissions" };
     /// sent sends
-    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x518, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent sends" };
+    pub const ROCE_TX_SENT_SENDS: Register = Register { name: "roce_tx_sent_sends", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent sends" };
     /// sent reads
-    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x51c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent reads" };
+    pub const ROCE_TX_SENT_READS: Register = Register { name: "roce_tx_sent_reads", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent reads" };
     /// sent atomics
-    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x520, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent atomics" };
+    pub const ROCE_TX_SENT_ATOMICS: Register = Register { name: "roce_tx_sent_atomics", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "sent atomics" };
     /// rcvd acks
-    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x524, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd acks" };
+    pub const ROCE_TX_RCVD_ACKS: Register = Register { name: "roce_tx_rcvd_acks", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd acks" };
     /// packets
-    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x528, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packets" };
+    pub const ROCE_TX_RCVD_READ_RESPONSES: Register = Register { name: "roce_tx_rcvd_read_responses", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packets" };
     /// rcvd atomic responses
-    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x52c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd atomic responses" };
+    pub const ROCE_TX_RCVD_ATOMIC_RESPONSES: Register = Register { name: "roce_tx_rcvd_atomic_responses", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rcvd atomic responses" };
     /// RNR NAK received
-    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x530, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK received" };
+    pub const ROCE_TX_RNR_NAK_RETRY_ERR: Register = Register { name: "roce_tx_rnr_nak_retry_err", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "RNR NAK received" };
     /// NAK PSN sequence error received
-    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x534, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK PSN sequence error received" };
+    pub const ROCE_TX_PACKET_SEQ_ERR: Register = Register { name: "roce_tx_packet_seq_err", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK PSN sequence error received" };
     /// a response skipped a READ or atomic, or part of a READ
-    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x538, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
+    pub const ROCE_TX_IMPLIED_NAK_SEQ_ERR: Register = Register { name: "roce_tx_implied_nak_seq_err", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a response skipped a READ or atomic, or part of a READ" };
     /// NAK received
-    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x53c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK received" };
+    pub const ROCE_TX_REQ_REMOTE_ACCESS_ERRORS: Register = Register { name: "roce_tx_req_remote_access_errors", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "NAK received" };
     /// req remote invalid request
-    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x540, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote invalid request" };
+    pub const ROCE_TX_REQ_REMOTE_INVALID_REQUEST: Register = Register { name: "roce_tx_req_remote_invalid_request", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote invalid request" };
     /// req remote operational errors
-    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x544, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote operational errors" };
+    pub const ROCE_TX_REQ_REMOTE_OPERATIONAL_ERRORS: Register = Register { name: "roce_tx_req_remote_operational_errors", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req remote operational errors" };
     /// a READ response of the wrong length: the QP fails
-    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x548, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
+    pub const ROCE_TX_BAD_RESPONSE_ERR: Register = Register { name: "roce_tx_bad_response_err", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a READ response of the wrong length: the QP fails" };
     /// local ack timeout err
-    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x54c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "local ack timeout err" };
+    pub const ROCE_TX_LOCAL_ACK_TIMEOUT_ERR: Register = Register { name: "roce_tx_local_ack_timeout_err", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "local ack timeout err" };
     /// packet retransmit
-    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x550, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packet retransmit" };
+    pub const ROCE_TX_PACKET_RETRANSMIT: Register = Register { name: "roce_tx_packet_retransmit", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "packet retransmit" };
     /// selective retransmit
-    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x554, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective retransmit" };
+    pub const ROCE_TX_SELECTIVE_RETRANSMIT: Register = Register { name: "roce_tx_selective_retransmit", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "selective retransmit" };
     /// retry exceeded err
-    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x558, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry exceeded err" };
+    pub const ROCE_TX_RETRY_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_exceeded_err", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry exceeded err" };
     /// retry rnr exceeded err
-    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x55c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry rnr exceeded err" };
+    pub const ROCE_TX_RETRY_RNR_EXCEEDED_ERR: Register = Register { name: "roce_tx_retry_rnr_exceeded_err", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "retry rnr exceeded err" };
     /// req cqe flush error
-    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x560, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req cqe flush error" };
+    pub const ROCE_TX_REQ_CQE_FLUSH_ERROR: Register = Register { name: "roce_tx_req_cqe_flush_error", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req cqe flush error" };
     /// qp error
-    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x564, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "qp error" };
+    pub const ROCE_TX_QP_ERROR: Register = Register { name: "roce_tx_qp_error", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "qp error" };
     /// keepalive sent
-    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x568, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "keepalive sent" };
+    pub const ROCE_TX_KEEPALIVE_SENT: Register = Register { name: "roce_tx_keepalive_sent", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "keepalive sent" };
     /// for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)
-    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x56c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
+    pub const ROCE_TX_DROP_GHOST_RESPONSE: Register = Register { name: "roce_tx_drop_ghost_response", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for a PSN that was not sent or is already acknowledged (IBTA 9.7.5.1)" };
     /// no such QP, not from its peer, or not in RTS, SQD or SQE
-    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x570, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
+    pub const ROCE_TX_DROP_RESPONSE_NO_QP: Register = Register { name: "roce_tx_drop_response_no_qp", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no such QP, not from its peer, or not in RTS, SQD or SQE" };
     /// work request for a QP of another client
-    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x574, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "work request for a QP of another client" };
+    pub const ROCE_TX_WQE_REFUSED: Register = Register { name: "roce_tx_wqe_refused", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "work request for a QP of another client" };
     /// rp cnp handled
-    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x578, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rp cnp handled" };
+    pub const ROCE_TX_RP_CNP_HANDLED: Register = Register { name: "roce_tx_rp_cnp_handled", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rp cnp handled" };
     /// for no QP, or congestion control is off
-    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x57c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no QP, or congestion control is off" };
+    pub const ROCE_TX_RP_CNP_IGNORED: Register = Register { name: "roce_tx_rp_cnp_ignored", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no QP, or congestion control is off" };
     /// req received
-    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x580, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req received" };
+    pub const CM_REQ_RECEIVED: Register = Register { name: "cm_req_received", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req received" };
     /// req sent
-    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x584, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req sent" };
+    pub const CM_REQ_SENT: Register = Register { name: "cm_req_sent", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req sent" };
     /// rep received
-    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x588, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep received" };
+    pub const CM_REP_RECEIVED: Register = Register { name: "cm_rep_received", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep received" };
     /// rep sent
-    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x58c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep sent" };
+    pub const CM_REP_SENT: Register = Register { name: "cm_rep_sent", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep sent" };
     /// rtu received
-    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x590, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu received" };
+    pub const CM_RTU_RECEIVED: Register = Register { name: "cm_rtu_received", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu received" };
     /// rtu sent
-    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x594, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu sent" };
+    pub const CM_RTU_SENT: Register = Register { name: "cm_rtu_sent", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rtu sent" };
     /// mra received
-    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x598, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra received" };
+    pub const CM_MRA_RECEIVED: Register = Register { name: "cm_mra_received", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra received" };
     /// mra sent
-    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x59c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra sent" };
+    pub const CM_MRA_SENT: Register = Register { name: "cm_mra_sent", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mra sent" };
     /// rej received
-    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x5a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej received" };
+    pub const CM_REJ_RECEIVED: Register = Register { name: "cm_rej_received", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej received" };
     /// rej sent
-    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x5a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej sent" };
+    pub const CM_REJ_SENT: Register = Register { name: "cm_rej_sent", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rej sent" };
     /// dreq received
-    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x5a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq received" };
+    pub const CM_DREQ_RECEIVED: Register = Register { name: "cm_dreq_received", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq received" };
     /// dreq sent
-    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x5ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq sent" };
+    pub const CM_DREQ_SENT: Register = Register { name: "cm_dreq_sent", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq sent" };
     /// drep received
-    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x5b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep received" };
+    pub const CM_DREP_RECEIVED: Register = Register { name: "cm_drep_received", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep received" };
     /// drep sent
-    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x5b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep sent" };
+    pub const CM_DREP_SENT: Register = Register { name: "cm_drep_sent", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "drep sent" };
     /// duplicate req
-    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x5b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate req" };
+    pub const CM_DUPLICATE_REQ: Register = Register { name: "cm_duplicate_req", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "duplicate req" };
     /// req timeout
-    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x5bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req timeout" };
+    pub const CM_REQ_TIMEOUT: Register = Register { name: "cm_req_timeout", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "req timeout" };
     /// rep timeout
-    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x5c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep timeout" };
+    pub const CM_REP_TIMEOUT: Register = Register { name: "cm_rep_timeout", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "rep timeout" };
     /// dreq timeout
-    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x5c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq timeout" };
+    pub const CM_DREQ_TIMEOUT: Register = Register { name: "cm_dreq_timeout", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dreq timeout" };
     /// reported to the client; opened - closed = live connections
-    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x5c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reported to the client; opened - closed = live connections" };
+    pub const CM_CONNECTION_OPENED: Register = Register { name: "cm_connection_opened", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reported to the client; opened - closed = live connections" };
     /// connection closed
-    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x5cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "connection closed" };
+    pub const CM_CONNECTION_CLOSED: Register = Register { name: "cm_connection_closed", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "connection closed" };
     /// not a valid communication management datagram
-    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "not a valid communication management datagram" };
+    pub const CM_DROP_MALFORMED: Register = Register { name: "cm_drop_malformed", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "not a valid communication management datagram" };
     /// received faster than it could be answered; the peer retransmits it
-    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
+    pub const CM_DROP_OVERFLOW: Register = Register { name: "cm_drop_overflow", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "received faster than it could be answered; the peer retransmits it" };
     /// for no connection, or not expected in its state
-    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no connection, or not expected in its state" };
+    pub const CM_DROP_NO_CONNECTION: Register = Register { name: "cm_drop_no_connection", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no connection, or not expected in its state" };
     /// no ARP reply for the address that a client connects to: no REQ sent
-    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
+    pub const CM_DROP_UNRESOLVED: Register = Register { name: "cm_drop_unresolved", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "no ARP reply for the address that a client connects to: no REQ sent" };
     /// REQ: its address has reached its limit of connections
-    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its address has reached its limit of connections" };
+    pub const CM_REFUSED_PER_PEER: Register = Register { name: "cm_refused_per_peer", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its address has reached its limit of connections" };
     /// REQ: the limit of half-open connections is reached
-    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
+    pub const CM_REFUSED_HALF_OPEN: Register = Register { name: "cm_refused_half_open", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections is reached" };
     /// REQ: the limit of half-open connections with its address is reached
-    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
+    pub const CM_REFUSED_HALF_OPEN_PER_PEER: Register = Register { name: "cm_refused_half_open_per_peer", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: the limit of half-open connections with its address is reached" };
     /// REQ without a token, and no entry is for its address
-    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ without a token, and no entry is for its address" };
+    pub const CM_REFUSED_NO_TOKEN: Register = Register { name: "cm_refused_no_token", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ without a token, and no entry is for its address" };
     /// REQ with a token that no valid entry has for its address
-    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
+    pub const CM_REFUSED_TOKEN: Register = Register { name: "cm_refused_token", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ with a token that no valid entry has for its address" };
     /// REQ: its entry has all its connections
-    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x5f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its entry has all its connections" };
+    pub const CM_REFUSED_PER_ENTRY: Register = Register { name: "cm_refused_per_entry", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "REQ: its entry has all its connections" };
     /// a connection is closed because its entry was revoked, or its time is over
-    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x5f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
+    pub const CM_ADMISSION_ENDED: Register = Register { name: "cm_admission_ended", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a connection is closed because its entry was revoked, or its time is over" };
     /// regions granted
-    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x5fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions granted" };
+    pub const RPC_REGIONS_GRANTED: Register = Register { name: "rpc_regions_granted", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions granted" };
     /// regions refused
-    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x600, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions refused" };
+    pub const RPC_REGIONS_REFUSED: Register = Register { name: "rpc_regions_refused", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "regions refused" };
     /// call started
-    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x604, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call started" };
+    pub const RPC_CALL_STARTED: Register = Register { name: "rpc_call_started", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call started" };
     /// call finished
-    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x608, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call finished" };
+    pub const RPC_CALL_FINISHED: Register = Register { name: "rpc_call_finished", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call finished" };
     /// call failed
-    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x60c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call failed" };
+    pub const RPC_CALL_FAILED: Register = Register { name: "rpc_call_failed", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "call failed" };
     /// one of call_failed: its caller cancelled it
-    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x610, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "one of call_failed: its caller cancelled it" };
+    pub const RPC_CALL_CANCELLED: Register = Register { name: "rpc_call_cancelled", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "one of call_failed: its caller cancelled it" };
     /// message malformed
-    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x614, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "message malformed" };
+    pub const RPC_MESSAGE_MALFORMED: Register = Register { name: "rpc_message_malformed", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "message malformed" };
     /// start while a call runs, or before set-up
-    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x618, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "start while a call runs, or before set-up" };
+    pub const RPC_IMMEDIATE_IGNORED: Register = Register { name: "rpc_immediate_ignored", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "start while a call runs, or before set-up" };
     /// beats of memory in which the device's ECC has corrected a flipped bit
-    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x61c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
+    pub const MEMORY_CORRECTED: Register = Register { name: "memory_corrected", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats of memory in which the device's ECC has corrected a flipped bit" };
     /// beats read, and writes, that memory answered with SLVERR
-    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x620, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
+    pub const MEMORY_UNCORRECTABLE: Register = Register { name: "memory_uncorrectable", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "beats read, and writes, that memory answered with SLVERR" };
     /// taken into the store
-    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x624, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "taken into the store" };
+    pub const SERVICE_RX_MESSAGE: Register = Register { name: "service_rx_message", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "taken into the store" };
     /// tx message
-    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x628, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx message" };
+    pub const SERVICE_TX_MESSAGE: Register = Register { name: "service_tx_message", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "tx message" };
     /// empty, or longer than a message can be
-    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x62c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "empty, or longer than a message can be" };
+    pub const SERVICE_DROP_LENGTH: Register = Register { name: "service_drop_length", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "empty, or longer than a message can be" };
     /// the store was full
-    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x630, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the store was full" };
+    pub const SERVICE_DROP_ROOM: Register = Register { name: "service_drop_room", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "the store was full" };
     /// IPbus: from an address outside of the source filter
-    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x634, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: from an address outside of the source filter" };
+    pub const SERVICE_DROP_SOURCE: Register = Register { name: "service_drop_source", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: from an address outside of the source filter" };
     /// IPbus: without authorisation, faster than such packets are taken
-    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x638, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
+    pub const SERVICE_DROP_RATE: Register = Register { name: "service_drop_rate", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: without authorisation, faster than such packets are taken" };
     /// IPbus: no IPbus 2.0 packet
-    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x63c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
+    pub const SERVICE_DROP_MALFORMED: Register = Register { name: "service_drop_malformed", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: no IPbus 2.0 packet" };
     /// IPbus: a control packet that is not the next one: executed before, or one before it is missing
-    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x640, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
+    pub const SERVICE_DROP_ID: Register = Register { name: "service_drop_id", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a control packet that is not the next one: executed before, or one before it is missing" };
     /// IPbus: every context belongs to an authorised client
-    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x644, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
+    pub const SERVICE_DROP_CONTEXT: Register = Register { name: "service_drop_context", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: every context belongs to an authorised client" };
     /// IPbus: a response was sent once more
-    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x648, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a response was sent once more" };
+    pub const SERVICE_RESENT: Register = Register { name: "service_resent", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: a response was sent once more" };
     /// IPbus: there is no such response, or it was resent too often without authorisation
-    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x64c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
+    pub const SERVICE_RESEND_UNKNOWN: Register = Register { name: "service_resend_unknown", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such response, or it was resent too often without authorisation" };
     /// IPbus: an access that is not public, without authorisation; or to what only the local bus may access
-    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x650, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
+    pub const SERVICE_REFUSED: Register = Register { name: "service_refused", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: an access that is not public, without authorisation; or to what only the local bus may access" };
     /// IPbus: there is no such register, or its owner did not answer
-    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x654, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
+    pub const SERVICE_BUS_ERROR: Register = Register { name: "service_bus_error", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPbus: there is no such register, or its owner did not answer" };
     /// login
-    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x658, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "login" };
+    pub const SERVICE_LOGIN: Register = Register { name: "service_login", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "login" };
     /// with a wrong token
-    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x65c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a wrong token" };
+    pub const SERVICE_LOGIN_WRONG: Register = Register { name: "service_login_wrong", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with a wrong token" };
     /// with the token, but every context belongs to an authorised client that is in use
-    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x660, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
+    pub const SERVICE_LOGIN_REFUSED: Register = Register { name: "service_login_refused", offset: 0x66c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "with the token, but every context belongs to an authorised client that is in use" };
     /// an authorised client was silent for too long
-    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x664, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an authorised client was silent for too long" };
+    pub const SERVICE_SESSION_EXPIRED: Register = Register { name: "service_session_expired", offset: 0x670, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an authorised client was silent for too long" };
     /// mDNS: a query for a record of this device that it does not know yet
-    pub const SERVICE_MDNS_QUERY: Register = Register { name: "service_mdns_query", offset: 0x668, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query for a record of this device that it does not know yet" };
+    pub const SERVICE_MDNS_QUERY: Register = Register { name: "service_mdns_query", offset: 0x674, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query for a record of this device that it does not know yet" };
     /// mDNS: an announcement, an answer or a goodbye was sent
-    pub const SERVICE_MDNS_SENT: Register = Register { name: "service_mdns_sent", offset: 0x66c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: an announcement, an answer or a goodbye was sent" };
+    pub const SERVICE_MDNS_SENT: Register = Register { name: "service_mdns_sent", offset: 0x678, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: an announcement, an answer or a goodbye was sent" };
     /// mDNS: ignored: no query, or not from port 5353 of a host of this network
-    pub const SERVICE_MDNS_OTHER: Register = Register { name: "service_mdns_other", offset: 0x670, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: ignored: no query, or not from port 5353 of a host of this network" };
+    pub const SERVICE_MDNS_OTHER: Register = Register { name: "service_mdns_other", offset: 0x67c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: ignored: no query, or not from port 5353 of a host of this network" };
     /// mDNS: a query was dropped because another one was being read
-    pub const SERVICE_MDNS_BUSY: Register = Register { name: "service_mdns_busy", offset: 0x674, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query was dropped because another one was being read" };
+    pub const SERVICE_MDNS_BUSY: Register = Register { name: "service_mdns_busy", offset: 0x680, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query was dropped because another one was being read" };
     /// mDNS: a query that is not well formed
-    pub const SERVICE_DROP_MDNS: Register = Register { name: "service_drop_mdns", offset: 0x678, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query that is not well formed" };
+    pub const SERVICE_DROP_MDNS: Register = Register { name: "service_drop_mdns", offset: 0x684, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "mDNS: a query that is not well formed" };
     /// LLDP: a frame was sent
-    pub const SERVICE_LLDP_SENT: Register = Register { name: "service_lldp_sent", offset: 0x67c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "LLDP: a frame was sent" };
+    pub const SERVICE_LLDP_SENT: Register = Register { name: "service_lldp_sent", offset: 0x688, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "LLDP: a frame was sent" };
     /// ICMP: destination unreachable
-    pub const SERVICE_UNREACHABLE_SENT: Register = Register { name: "service_unreachable_sent", offset: 0x680, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: destination unreachable" };
+    pub const SERVICE_UNREACHABLE_SENT: Register = Register { name: "service_unreachable_sent", offset: 0x68c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: destination unreachable" };
     /// ICMP: was not sent: too many in a short time
-    pub const SERVICE_UNREACHABLE_LIMITED: Register = Register { name: "service_unreachable_limited", offset: 0x684, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: was not sent: too many in a short time" };
+    pub const SERVICE_UNREACHABLE_LIMITED: Register = Register { name: "service_unreachable_limited", offset: 0x690, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "ICMP: was not sent: too many in a short time" };
     /// another host had, or wanted, the address in use or the one that was probed (RFC 5227)
-    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x688, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
+    pub const ADDRESS_CONFLICT: Register = Register { name: "address_conflict", offset: 0x694, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "another host had, or wanted, the address in use or the one that was probed (RFC 5227)" };
     /// an address in use was announced once more because of that
-    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x68c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
+    pub const ADDRESS_DEFENDED: Register = Register { name: "address_defended", offset: 0x698, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was announced once more because of that" };
     /// an address in use was given up: all connections were closed
-    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x690, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
+    pub const ADDRESS_LOST: Register = Register { name: "address_lost", offset: 0x69c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an address in use was given up: all connections were closed" };
     /// DHCP: an ACK, of a new lease or of a renewal
-    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x694, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
+    pub const ADDRESS_LEASE: Register = Register { name: "address_lease", offset: 0x6a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an ACK, of a new lease or of a renewal" };
     /// DHCP: a lease has ended without a release
-    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x698, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
+    pub const ADDRESS_LEASE_LOST: Register = Register { name: "address_lease_lost", offset: 0x6a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a lease has ended without a release" };
     /// DHCP: a NAK
-    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x69c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
+    pub const ADDRESS_NAK: Register = Register { name: "address_nak", offset: 0x6a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: a NAK" };
     /// DHCP: an answer that is not well formed, or lacks an option that it must have
-    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x6a0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
+    pub const ADDRESS_DROP_MALFORMED: Register = Register { name: "address_drop_malformed", offset: 0x6ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: an answer that is not well formed, or lacks an option that it must have" };
     /// DHCP: not for the current transaction, too many, or of no use in this state
-    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x6a4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
+    pub const ADDRESS_DROP_UNEXPECTED: Register = Register { name: "address_drop_unexpected", offset: 0x6b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "DHCP: not for the current transaction, too many, or of no use in this state" };
     /// IPv6: another host had the address that was probed (RFC 4862)
-    pub const ADDRESS_IPV6_CONFLICT: Register = Register { name: "address_ipv6_conflict", offset: 0x6a8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: another host had the address that was probed (RFC 4862)" };
+    pub const ADDRESS_IPV6_CONFLICT: Register = Register { name: "address_ipv6_conflict", offset: 0x6b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: another host had the address that was probed (RFC 4862)" };
     /// IPv6: the global address in use was given up: the connections that used it were closed
-    pub const ADDRESS_IPV6_LOST: Register = Register { name: "address_ipv6_lost", offset: 0x6ac, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: the global address in use was given up: the connections that used it were closed" };
+    pub const ADDRESS_IPV6_LOST: Register = Register { name: "address_ipv6_lost", offset: 0x6b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: the global address in use was given up: the connections that used it were closed" };
     /// IPv6: a router advertisement
-    pub const ADDRESS_ROUTER_HEARD: Register = Register { name: "address_router_heard", offset: 0x6b0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement" };
+    pub const ADDRESS_ROUTER_HEARD: Register = Register { name: "address_router_heard", offset: 0x6bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement" };
     /// IPv6: a router advertisement that is not well formed
-    pub const ADDRESS_DROP_ROUTER: Register = Register { name: "address_drop_router", offset: 0x6b4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement that is not well formed" };
+    pub const ADDRESS_DROP_ROUTER: Register = Register { name: "address_drop_router", offset: 0x6c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "IPv6: a router advertisement that is not well formed" };
     /// answered, or begun to be
-    pub const PCIE_COMPLETER_READS: Register = Register { name: "pcie_completer_reads", offset: 0x6b8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "answered, or begun to be" };
+    pub const PCIE_COMPLETER_READS: Register = Register { name: "pcie_completer_reads", offset: 0x6c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "answered, or begun to be" };
     /// completer writes
-    pub const PCIE_COMPLETER_WRITES: Register = Register { name: "pcie_completer_writes", offset: 0x6bc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completer writes" };
+    pub const PCIE_COMPLETER_WRITES: Register = Register { name: "pcie_completer_writes", offset: 0x6c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completer writes" };
     /// and other non-posted requests: UR
-    pub const PCIE_COMPLETER_REFUSED_READS: Register = Register { name: "pcie_completer_refused_reads", offset: 0x6c0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "and other non-posted requests: UR" };
+    pub const PCIE_COMPLETER_REFUSED_READS: Register = Register { name: "pcie_completer_refused_reads", offset: 0x6cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "and other non-posted requests: UR" };
     /// for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped
-    pub const PCIE_COMPLETER_REFUSED_WRITES: Register = Register { name: "pcie_completer_refused_writes", offset: 0x6c4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped" };
+    pub const PCIE_COMPLETER_REFUSED_WRITES: Register = Register { name: "pcie_completer_refused_writes", offset: 0x6d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "for no BAR, over a boundary of 4 KiB, or while memory space is off: dropped" };
     /// dropped
-    pub const PCIE_COMPLETER_POISONED_WRITES: Register = Register { name: "pcie_completer_poisoned_writes", offset: 0x6c8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dropped" };
+    pub const PCIE_COMPLETER_POISONED_WRITES: Register = Register { name: "pcie_completer_poisoned_writes", offset: 0x6d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dropped" };
     /// by the block: dropped
-    pub const PCIE_COMPLETER_DAMAGED_WRITES: Register = Register { name: "pcie_completer_damaged_writes", offset: 0x6cc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "by the block: dropped" };
+    pub const PCIE_COMPLETER_DAMAGED_WRITES: Register = Register { name: "pcie_completer_damaged_writes", offset: 0x6d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "by the block: dropped" };
     /// dropped
-    pub const PCIE_COMPLETER_MESSAGES: Register = Register { name: "pcie_completer_messages", offset: 0x6d0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dropped" };
+    pub const PCIE_COMPLETER_MESSAGES: Register = Register { name: "pcie_completer_messages", offset: 0x6dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "dropped" };
     /// an access in the device failed: CA
-    pub const PCIE_COMPLETER_READ_ERRORS: Register = Register { name: "pcie_completer_read_errors", offset: 0x6d4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an access in the device failed: CA" };
+    pub const PCIE_COMPLETER_READ_ERRORS: Register = Register { name: "pcie_completer_read_errors", offset: 0x6e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "an access in the device failed: CA" };
     /// likewise, of a write: nobody is told
-    pub const PCIE_COMPLETER_WRITE_ERRORS: Register = Register { name: "pcie_completer_write_errors", offset: 0x6d8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "likewise, of a write: nobody is told" };
+    pub const PCIE_COMPLETER_WRITE_ERRORS: Register = Register { name: "pcie_completer_write_errors", offset: 0x6e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "likewise, of a write: nobody is told" };
     /// TLPs sent
-    pub const PCIE_REQUESTER_WRITES: Register = Register { name: "pcie_requester_writes", offset: 0x6dc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TLPs sent" };
+    pub const PCIE_REQUESTER_WRITES: Register = Register { name: "pcie_requester_writes", offset: 0x6e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TLPs sent" };
     /// requester reads
-    pub const PCIE_REQUESTER_READS: Register = Register { name: "pcie_requester_reads", offset: 0x6e0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester reads" };
+    pub const PCIE_REQUESTER_READS: Register = Register { name: "pcie_requester_reads", offset: 0x6ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester reads" };
     /// TLPs not sent: bus mastering is off, or reset
-    pub const PCIE_REQUESTER_WRITES_OFF: Register = Register { name: "pcie_requester_writes_off", offset: 0x6e4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TLPs not sent: bus mastering is off, or reset" };
+    pub const PCIE_REQUESTER_WRITES_OFF: Register = Register { name: "pcie_requester_writes_off", offset: 0x6f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "TLPs not sent: bus mastering is off, or reset" };
     /// requester reads off
-    pub const PCIE_REQUESTER_READS_OFF: Register = Register { name: "pcie_requester_reads_off", offset: 0x6e8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester reads off" };
+    pub const PCIE_REQUESTER_READS_OFF: Register = Register { name: "pcie_requester_reads_off", offset: 0x6f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester reads off" };
     /// completions: UR or CRS
-    pub const PCIE_REQUESTER_UNSUPPORTED: Register = Register { name: "pcie_requester_unsupported", offset: 0x6ec, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions: UR or CRS" };
+    pub const PCIE_REQUESTER_UNSUPPORTED: Register = Register { name: "pcie_requester_unsupported", offset: 0x6f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions: UR or CRS" };
     /// CA
-    pub const PCIE_REQUESTER_ABORTS: Register = Register { name: "pcie_requester_aborts", offset: 0x6f0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "CA" };
+    pub const PCIE_REQUESTER_ABORTS: Register = Register { name: "pcie_requester_aborts", offset: 0x6fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "CA" };
     /// requester poisoned
-    pub const PCIE_REQUESTER_POISONED: Register = Register { name: "pcie_requester_poisoned", offset: 0x6f4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester poisoned" };
+    pub const PCIE_REQUESTER_POISONED: Register = Register { name: "pcie_requester_poisoned", offset: 0x700, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester poisoned" };
     /// requester malformed
-    pub const PCIE_REQUESTER_MALFORMED: Register = Register { name: "pcie_requester_malformed", offset: 0x6f8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester malformed" };
+    pub const PCIE_REQUESTER_MALFORMED: Register = Register { name: "pcie_requester_malformed", offset: 0x704, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "requester malformed" };
     /// reads ended without a completion
-    pub const PCIE_REQUESTER_TIMEOUTS: Register = Register { name: "pcie_requester_timeouts", offset: 0x6fc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reads ended without a completion" };
+    pub const PCIE_REQUESTER_TIMEOUTS: Register = Register { name: "pcie_requester_timeouts", offset: 0x708, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "reads ended without a completion" };
     /// completions for no request: dropped
-    pub const PCIE_REQUESTER_UNEXPECTED: Register = Register { name: "pcie_requester_unexpected", offset: 0x700, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions for no request: dropped" };
+    pub const PCIE_REQUESTER_UNEXPECTED: Register = Register { name: "pcie_requester_unexpected", offset: 0x70c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions for no request: dropped" };
     /// completions for a request that was given up: dropped
-    pub const PCIE_REQUESTER_LATE: Register = Register { name: "pcie_requester_late", offset: 0x704, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions for a request that was given up: dropped" };
+    pub const PCIE_REQUESTER_LATE: Register = Register { name: "pcie_requester_late", offset: 0x710, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "completions for a request that was given up: dropped" };
     /// msix sent
-    pub const PCIE_MSIX_SENT: Register = Register { name: "pcie_msix_sent", offset: 0x708, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "msix sent" };
+    pub const PCIE_MSIX_SENT: Register = Register { name: "pcie_msix_sent", offset: 0x714, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "msix sent" };
     /// a request for a vector that is pending already
-    pub const PCIE_MSIX_MERGED: Register = Register { name: "pcie_msix_merged", offset: 0x70c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
+    pub const PCIE_MSIX_MERGED: Register = Register { name: "pcie_msix_merged", offset: 0x718, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
     /// function-level resets done
-    pub const PCIE_RESETS: Register = Register { name: "pcie_resets", offset: 0x710, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "function-level resets done" };
+    pub const PCIE_RESETS: Register = Register { name: "pcie_resets", offset: 0x71c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "function-level resets done" };
+    /// network msix sent
+    pub const PCIE_NETWORK_MSIX_SENT: Register = Register { name: "pcie_network_msix_sent", offset: 0x720, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "network msix sent" };
+    /// a request for a vector that is pending already
+    pub const PCIE_NETWORK_MSIX_MERGED: Register = Register { name: "pcie_network_msix_merged", offset: 0x724, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "a request for a vector that is pending already" };
+    /// network resets
+    pub const PCIE_NETWORK_RESETS: Register = Register { name: "pcie_network_resets", offset: 0x728, count: None, mode: Mode::Read, mask: 0xffffffff, counter: true, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "network resets" };
 }
 
 /// Management port.

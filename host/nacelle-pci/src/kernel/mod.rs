@@ -12,6 +12,7 @@ mod calls;
 mod memory;
 mod system;
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -60,6 +61,8 @@ pub struct KernelDevice<S = Linux> {
     vectors: u16,
     resettable: bool,
     addresses: Addresses,
+    /// Memory of other processes, by its address, as it is mapped here for the kernel.
+    shared: BTreeMap<u64, Pages>,
     /// What each interrupt signals: the kernel is given all at once.
     eventfds: Vec<Option<OwnedFd>>,
 }
@@ -113,6 +116,7 @@ impl<S: System> KernelDevice<S> {
             vectors: 0,
             resettable: false,
             addresses: Addresses::default(),
+            shared: BTreeMap::new(),
             eventfds: Vec::new(),
         };
         device.look()?;
@@ -280,6 +284,32 @@ impl<S: System> PciDevice for KernelDevice<S> {
     fn free_dma(&mut self, buffer: DmaBuffer) -> Result<(), PciError> {
         self.space.unmap(&self.system, buffer.iova, buffer.len() as u64)?;
         self.addresses.give(buffer.iova);
+        Ok(())
+    }
+
+    /// Only a memory file that is sealed against getting shorter: the kernel takes what this process has mapped.
+    fn share_dma(
+        &mut self,
+        iova: u64,
+        len: u64,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        access: Access,
+    ) -> Result<(), PciError> {
+        let size = usize::try_from(len).map_err(|_| PciError::AddressesTaken { iova, len })?;
+        let pages = Pages::of(file, offset, size, access)?;
+        if !self.addresses.claim(iova, len) {
+            return Err(PciError::AddressesTaken { iova, len });
+        }
+        self.space.map(&self.system, iova, &pages, access).inspect_err(|_| self.addresses.give(iova))?;
+        self.shared.insert(iova, pages);
+        Ok(())
+    }
+
+    fn unshare_dma(&mut self, iova: u64, len: u64) -> Result<(), PciError> {
+        self.space.unmap(&self.system, iova, len)?;
+        self.shared.remove(&iova);
+        self.addresses.give(iova);
         Ok(())
     }
 

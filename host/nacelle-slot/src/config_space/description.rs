@@ -112,6 +112,28 @@ pub struct Link {
     pub lanes: u8,
 }
 
+/// A vendor-specific capability (7.9.4).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VendorCapability {
+    /// What is behind its ID, the pointer to the next one, and its length: software only reads it, unless it is a window.
+    pub body: Vec<u8>,
+    /// Software accesses BARs by it, as virtio has it (virtio 1.2, 4.1.4.9): it writes BAR, offset and length, and then reads or writes the
+    /// last four bytes. The body has [`WINDOW_BYTES`].
+    pub window: bool,
+}
+
+/// Bytes of the body of a [`VendorCapability`] that is a window: kind, BAR, identification, two of padding, offset, length, data.
+pub const WINDOW_BYTES: usize = 17;
+/// Bytes of a capability before its body.
+pub(super) const VENDOR_HEAD: usize = 3;
+
+impl VendorCapability {
+    /// Bytes that it takes: whole double words.
+    pub(super) fn bytes(&self) -> usize {
+        (VENDOR_HEAD + self.body.len()).next_multiple_of(4)
+    }
+}
+
 /// All of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
@@ -121,6 +143,8 @@ pub struct Description {
     pub bars: Vec<Bar>,
     /// Its interrupts.
     pub msix: Msix,
+    /// Capabilities whose meaning is that of its vendor, in the order in which software finds them.
+    pub vendor: Vec<VendorCapability>,
     /// Its link.
     pub link: Link,
     /// The longest payload that it takes and sends, in bytes: 128 to 4096.
@@ -147,6 +171,16 @@ impl Description {
             }
         }
         self.check_msix()?;
+        let room = super::layout::EXTENDED - super::layout::VENDOR;
+        if self.vendor.iter().map(VendorCapability::bytes).sum::<usize>() > room {
+            return Err(ConfigError::Vendor("they have more than 96 bytes together"));
+        }
+        if self.vendor.iter().any(|capability| capability.window && capability.body.len() != WINDOW_BYTES) {
+            return Err(ConfigError::Vendor("a window has 17 bytes behind its length"));
+        }
+        if self.vendor.iter().filter(|capability| capability.window).count() > 1 {
+            return Err(ConfigError::Vendor("there is one window at most"));
+        }
         let Link { generation, lanes } = self.link;
         if !(1..=6).contains(&generation) || !lanes.is_power_of_two() || lanes > 16 {
             return Err(ConfigError::Link { generation, lanes });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where each register is, what it is after power-on, and which of its bits can be written.
 
-use super::description::{BARS, Bar, Description, SMALLEST_RESIZABLE, size_bit};
+use super::description::{BARS, Bar, Description, SMALLEST_RESIZABLE, VENDOR_HEAD, size_bit};
 use super::{CONFIG_BYTES, Power, Settings};
 
 /// Command register (7.5.1.1.3).
@@ -51,8 +51,18 @@ const MSIX_CONTROL: usize = MSIX + 2;
 const MSIX_MASK: u16 = 1 << 14;
 const MSIX_ENABLE: u16 = 1 << 15;
 
+/// Vendor-specific capabilities (7.9.4), one behind the other.
+pub(super) const VENDOR: usize = 0xa0;
+/// Where those of PCI Express begin.
+pub(super) const EXTENDED: usize = 0x100;
+/// In a window (virtio 1.2, 4.1.4.9): what software writes, and the data.
+const WINDOW_BAR: usize = 4;
+const WINDOW_OFFSET: usize = 8;
+const WINDOW_LENGTH: usize = 12;
+const WINDOW_DATA: usize = 16;
+
 /// Advanced Error Reporting (7.8.4), version 2, with a header log and no TLP prefixes.
-const AER: usize = 0x100;
+const AER: usize = EXTENDED;
 const AER_BYTES: usize = 0x48;
 /// All uncorrectable errors that an endpoint has.
 const UNCORRECTABLE: u32 = 0x007f_f010;
@@ -78,6 +88,8 @@ pub(super) struct Registers {
     cleared: Box<[u8; CONFIG_BYTES]>,
     /// Control registers of Resizable BARs, by BAR.
     resizable: [Option<usize>; BARS],
+    /// Where the window is.
+    window: Option<usize>,
 }
 
 impl Registers {
@@ -87,11 +99,13 @@ impl Registers {
             writable: Box::new([0; CONFIG_BYTES]),
             cleared: Box::new([0; CONFIG_BYTES]),
             resizable: [None; BARS],
+            window: None,
         };
         new.header(description);
         new.power_management();
         new.express(description);
         new.msix(description);
+        new.vendor(description);
         new.error_reporting();
         new.serial(description);
         new.resizable_bars(description);
@@ -182,6 +196,30 @@ impl Registers {
         for (at, place) in [(MSIX + 4, msix.table), (MSIX + 8, msix.pending)] {
             self.set_double(at, place.offset as u32 | u32::from(place.bar));
         }
+    }
+
+    fn vendor(&mut self, description: &Description) {
+        let (mut last, mut at) = (MSIX, VENDOR);
+        for capability in &description.vendor {
+            self.bytes[last + 1] = at as u8;
+            let length = VENDOR_HEAD + capability.body.len();
+            self.bytes[at] = 0x09;
+            self.bytes[at + 2] = length as u8;
+            self.bytes[at + VENDOR_HEAD..at + length].copy_from_slice(&capability.body);
+            if capability.window {
+                self.window = Some(at);
+                self.writable[at + WINDOW_BAR] = 0xff;
+                self.writable_double(at + WINDOW_OFFSET, u32::MAX);
+                self.writable_double(at + WINDOW_LENGTH, u32::MAX);
+            }
+            (last, at) = (at, at + capability.bytes());
+        }
+    }
+
+    /// BAR, offset and length that an access means of which the first byte is at `offset`, if that is the data of the window.
+    pub(super) fn window(&self, offset: u64) -> Option<(u8, u32, u32)> {
+        let at = self.window.filter(|at| offset == (at + WINDOW_DATA) as u64)?;
+        Some((self.bytes[at + WINDOW_BAR], self.double(at + WINDOW_OFFSET), self.double(at + WINDOW_LENGTH)))
     }
 
     fn extended(&mut self, at: usize, id: u16, version: u32, next: usize) {

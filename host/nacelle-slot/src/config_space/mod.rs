@@ -10,7 +10,7 @@ mod layout;
 use description::size_bit;
 pub use description::{
     BARS, Bar, Description, Identity, Link, MAX_VECTORS, Msix, PLACEHOLDER_DEVICE, PLACEHOLDER_VENDOR, Place,
-    SMALLEST_RESIZABLE, VECTOR_BYTES,
+    SMALLEST_RESIZABLE, VECTOR_BYTES, VendorCapability, WINDOW_BYTES,
 };
 use layout::{COMMAND, Registers};
 
@@ -32,6 +32,9 @@ pub enum ConfigError {
     /// MSI-X cannot be.
     #[error("MSI-X cannot be: {0}")]
     Msix(&'static str),
+    /// Vendor-specific capabilities cannot be.
+    #[error("vendor-specific capabilities cannot be: {0}")]
+    Vendor(&'static str),
     /// The link cannot be.
     #[error("there is no link of generation {generation} with {lanes} lanes")]
     Link {
@@ -110,6 +113,17 @@ pub enum ConfigEvent {
     FunctionReset,
 }
 
+/// A part of a BAR that is accessed by a window ([`VendorCapability`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The BAR.
+    pub bar: u8,
+    /// Bytes from its begin.
+    pub offset: u64,
+    /// How many: 1, 2 or 4.
+    pub bytes: usize,
+}
+
 /// The configuration space of a function.
 ///
 /// ```
@@ -119,6 +133,7 @@ pub enum ConfigEvent {
 ///     identity: Identity::default(),
 ///     bars: vec![Bar { index: 0, size: 65536, wide: true, prefetchable: false, sizes: 0 }],
 ///     msix: Msix { vectors: 4, table: Place { bar: 0, offset: 0x8000 }, pending: Place { bar: 0, offset: 0xc000 } },
+///     vendor: Vec::new(),
 ///     link: Link { generation: 3, lanes: 16 },
 ///     max_payload: 256,
 /// })?;
@@ -204,6 +219,16 @@ impl ConfigSpace {
             event(ConfigEvent::FunctionReset);
         }
         Ok(())
+    }
+
+    /// What an access to the configuration space of `len` bytes from `offset` on means, if it is one to the data of a window: so many bytes
+    /// of a BAR. `None` also for what software must not ask for (virtio 1.2, 4.1.4.9.2): then it accesses the register alone.
+    #[must_use]
+    pub fn window(&self, offset: u64, len: usize) -> Option<Window> {
+        let (bar, at, bytes) = self.registers.window(offset)?;
+        let possible = matches!(bytes, 1 | 2 | 4) && at.is_multiple_of(bytes) && bytes as usize <= len && len <= 4;
+        let inside = u64::from(at) + u64::from(bytes) <= self.bar_size(bar);
+        (possible && inside).then_some(Window { bar, offset: at.into(), bytes: bytes as usize })
     }
 
     /// What software has set.

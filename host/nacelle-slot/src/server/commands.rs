@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
 use crate::channel::{Descriptors, MAX_DESCRIPTORS, Message};
-use crate::config_space::{CONFIG_BYTES, ConfigEvent, Power};
+use crate::config_space::{CONFIG_BYTES, ConfigEvent, Power, Window};
 use crate::dma::Fault;
+use crate::eventfd::is_eventfd;
 use crate::function::{Answer, BarAccess, DmaToken, Function, ResetCause, Token};
-use crate::interrupts::is_eventfd;
 use crate::pages::Access;
 use crate::protocol::{
     self, Capabilities, DmaMap, DmaUnmap, Header, Info, IoEventFd, IrqInfo, RegionAccess, RegionInfo, RegionIoFds,
@@ -320,27 +320,49 @@ impl State {
         function: &mut F,
     ) -> Result<Outcome, Errno> {
         if access.region == region::CONFIG {
-            self.space.read(access.offset, into).map_err(|_| Errno::INVAL)?;
+            if let Some(Window { bar, offset, bytes }) = self.space.window(access.offset, into.len()) {
+                let (value, rest) = into.split_at_mut(bytes);
+                rest.fill(0);
+                if let Some(outcome) = self.bar_read(header, What::WindowRead(access), bar, offset, value, function)? {
+                    return Ok(outcome);
+                }
+            } else {
+                self.space.read(access.offset, into).map_err(|_| Errno::INVAL)?;
+            }
         } else {
             let bar = bar_number(access.region)?;
-            let place = regions::place(&self.space, &self.config, bar, access.offset, into.len());
-            let place = place.map_err(|_| Errno::INVAL)?;
-            self.bars_answer()?;
-            match place {
-                Place::Table(offset) => regions::table_bytes(offset, into),
-                Place::Pending(offset) => self.interrupts.pending_bits(offset, into),
-                Place::Mapped(mapped) => mapped.pages.read(access.offset, into).map_err(|_| Errno::INVAL)?,
-                Place::Function => {
-                    let token = self.begin(header, What::Read(access));
-                    let to = BarAccess { bar, offset: access.offset, token };
-                    let answer = function.bar_read(&mut Host(self), to, into);
-                    self.answered(token, answer, into);
-                    return Ok(Outcome::Replied);
-                }
+            if let Some(outcome) = self.bar_read(header, What::Read(access), bar, access.offset, into, function)? {
+                return Ok(outcome);
             }
         }
         self.reply(header, &[access.as_bytes(), into], Descriptors::new());
         Ok(Outcome::Replied)
+    }
+
+    /// Reads bytes of a BAR. `None`: they are there, and not answered yet.
+    fn bar_read<F: Function + ?Sized>(
+        &mut self,
+        header: Header,
+        what: What,
+        bar: u8,
+        offset: u64,
+        into: &mut [u8],
+        function: &mut F,
+    ) -> Result<Option<Outcome>, Errno> {
+        let place = regions::place(&self.space, &self.config, bar, offset, into.len()).map_err(|_| Errno::INVAL)?;
+        self.bars_answer()?;
+        match place {
+            Place::Table(offset) => regions::table_bytes(offset, into),
+            Place::Pending(offset) => self.interrupts.pending_bits(offset, into),
+            Place::Mapped(mapped) => mapped.pages.read(offset, into).map_err(|_| Errno::INVAL)?,
+            Place::Function => {
+                let token = self.begin(header, what);
+                let answer = function.bar_read(&mut Host(self), BarAccess { bar, offset, token }, into);
+                self.answered(token, answer, into);
+                return Ok(Some(Outcome::Replied));
+            }
+        }
+        Ok(None)
     }
 
     fn region_write<F: Function + ?Sized>(
@@ -357,6 +379,9 @@ impl State {
             if access.offset.checked_add(bytes.len() as u64).is_none_or(|end| end > CONFIG_BYTES as u64) {
                 return Err(Errno::INVAL);
             }
+            if let Some(Window { bar, offset, bytes: count }) = self.space.window(access.offset, bytes.len()) {
+                return self.bar_write(header, access, bar, offset, &bytes[..count], function);
+            }
             if self.write_config(access.offset, bytes, function) {
                 let token = self.begin(header, What::ConfigReset(access));
                 let answer = function.reset(&mut Host(self), ResetCause::FunctionLevel, token);
@@ -365,20 +390,33 @@ impl State {
             }
         } else {
             let bar = bar_number(access.region)?;
-            let place = regions::place(&self.space, &self.config, bar, access.offset, bytes.len());
-            let place = place.map_err(|_| Errno::INVAL)?;
-            self.bars_answer()?;
-            match place {
-                // The client keeps the table, and nobody writes pending bits.
-                Place::Table(_) | Place::Pending(_) => {}
-                Place::Mapped(mapped) => mapped.pages.write(access.offset, bytes).map_err(|_| Errno::INVAL)?,
-                Place::Function => {
-                    let token = self.begin(header, What::Write(access));
-                    let to = BarAccess { bar, offset: access.offset, token };
-                    let answer = function.bar_write(&mut Host(self), to, bytes);
-                    self.answered(token, answer, &[]);
-                    return Ok(Outcome::Replied);
-                }
+            return self.bar_write(header, access, bar, access.offset, bytes, function);
+        }
+        self.reply(header, &[access.as_bytes()], Descriptors::new());
+        Ok(Outcome::Replied)
+    }
+
+    /// Writes bytes of a BAR, for this access.
+    fn bar_write<F: Function + ?Sized>(
+        &mut self,
+        header: Header,
+        access: RegionAccess,
+        bar: u8,
+        offset: u64,
+        bytes: &[u8],
+        function: &mut F,
+    ) -> Result<Outcome, Errno> {
+        let place = regions::place(&self.space, &self.config, bar, offset, bytes.len()).map_err(|_| Errno::INVAL)?;
+        self.bars_answer()?;
+        match place {
+            // The client keeps the table, and nobody writes pending bits.
+            Place::Table(_) | Place::Pending(_) => {}
+            Place::Mapped(mapped) => mapped.pages.write(offset, bytes).map_err(|_| Errno::INVAL)?,
+            Place::Function => {
+                let token = self.begin(header, What::Write(access));
+                let answer = function.bar_write(&mut Host(self), BarAccess { bar, offset, token }, bytes);
+                self.answered(token, answer, &[]);
+                return Ok(Outcome::Replied);
             }
         }
         self.reply(header, &[access.as_bytes()], Descriptors::new());
@@ -507,7 +545,12 @@ impl State {
             What::Read(access) if bytes.len() == access.count as usize => {
                 self.reply(header, &[access.as_bytes(), bytes], Descriptors::new());
             }
-            What::Read(_) => self.reply_error(header, Errno::IO),
+            What::WindowRead(access) if (1..=access.count as usize).contains(&bytes.len()) => {
+                let rest = [0; size_of::<u32>()];
+                let rest = &rest[..access.count as usize - bytes.len()];
+                self.reply(header, &[access.as_bytes(), bytes, rest], Descriptors::new());
+            }
+            What::Read(_) | What::WindowRead(_) => self.reply_error(header, Errno::IO),
             What::Write(access) => self.reply(header, &[access.as_bytes()], Descriptors::new()),
             What::Reset => {
                 self.after_reset();

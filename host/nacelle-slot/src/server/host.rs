@@ -75,6 +75,9 @@ impl Host<'_> {
     }
 
     fn request(&mut self, command: u16, address: u64, len: usize, bytes: &[u8]) -> Result<Transfer, Fault> {
+        if !self.0.config.dma_messages {
+            return Err(Fault::Unreachable);
+        }
         let token = self.0.token();
         let deadline = self.0.now + self.0.config.client_timeout;
         let link = self.0.link.as_mut().ok_or(Fault::NoClient)?;

@@ -28,6 +28,8 @@ pub(super) struct Pending {
 #[derive(Debug, Clone)]
 pub(super) enum What {
     Read(RegionAccess),
+    /// Bytes of a BAR that were read by a window of the configuration space: fewer than were asked for, perhaps.
+    WindowRead(RegionAccess),
     Write(RegionAccess),
     Reset,
     /// A write to the configuration space that reset the function.

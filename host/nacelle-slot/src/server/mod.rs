@@ -10,7 +10,6 @@
 mod commands;
 mod host;
 mod link;
-mod listener;
 mod regions;
 
 use std::io;
@@ -29,12 +28,12 @@ use crate::config_space::ConfigSpace;
 use crate::dma::DmaTable;
 use crate::function::{Function, Token};
 use crate::interrupts::Interrupts;
+use crate::listener::Listener;
 use crate::pages::Pages;
 use crate::protocol::{Header, MapArea, flag, region};
 
 pub use host::Host;
 use link::Link;
-use listener::Listener;
 
 /// Doorbells with an eventfd at most: as many descriptors as a message has.
 pub const MAX_DOORBELLS: usize = channel::MAX_DESCRIPTORS;
@@ -44,13 +43,13 @@ pub const MAX_DOORBELLS: usize = channel::MAX_DESCRIPTORS;
 #[non_exhaustive]
 pub enum ServerError {
     /// Another server is there.
-    #[error("another device is in the slot {}", path.display())]
+    #[error("another device listens at {}", path.display())]
     Taken {
         /// The socket.
         path: PathBuf,
     },
     /// The socket cannot be made.
-    #[error("no slot can be made at {}: {source}", path.display())]
+    #[error("no socket can be made at {}: {source}", path.display())]
     Listen {
         /// The socket.
         path: PathBuf,
@@ -101,6 +100,8 @@ pub struct ServerConfig {
     pub max_transfer: usize,
     /// Ranges of the client's memory.
     pub max_mappings: usize,
+    /// Whether the client is asked for what lies in memory that it has not shared. If not, the function cannot reach that.
+    pub dma_messages: bool,
     /// Requests of the function that wait for the client.
     pub max_in_flight: usize,
     /// Commands that wait behind one that the function has not answered.
@@ -123,6 +124,7 @@ impl Default for ServerConfig {
         Self {
             max_transfer: crate::protocol::DEFAULT_TRANSFER,
             max_mappings: 4096,
+            dma_messages: true,
             max_in_flight: 64,
             max_backlog: 32,
             max_messages: 64,

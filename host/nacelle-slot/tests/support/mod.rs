@@ -7,7 +7,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nacelle_slot::config_space::{Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place};
+use nacelle_slot::config_space::{
+    Bar, ConfigEvent, ConfigSpace, Description, Identity, Link, Msix, Place, VendorCapability, WINDOW_BYTES,
+};
 use nacelle_slot::dma::Fault;
 use nacelle_slot::pages::{Access, Pages};
 use nacelle_slot::protocol::MapArea;
@@ -50,6 +52,8 @@ pub mod status {
 pub const VECTORS: u16 = 20;
 pub const TABLE: u64 = 0x8000;
 pub const PENDING: u64 = 0xc000;
+/// The capability by which BARs are accessed: behind one of five bytes.
+pub const WINDOW: u64 = 0xa8;
 /// Where it takes no memory.
 pub const UNUSABLE: u64 = 0xbad_0000;
 
@@ -106,6 +110,10 @@ impl Toy {
                 table: Place { bar: 0, offset: TABLE },
                 pending: Place { bar: 0, offset: PENDING },
             },
+            vendor: vec![
+                VendorCapability { body: vec![0x11, 0x22, 0x33, 0x44, 0x55], window: false },
+                VendorCapability { body: vec![0; WINDOW_BYTES], window: true },
+            ],
             link: Link { generation: 3, lanes: 16 },
             max_payload: 256,
         })

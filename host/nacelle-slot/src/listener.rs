@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where clients connect.
+//! A socket at a path, where clients of this user connect.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -8,11 +8,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use super::ServerError;
+use crate::server::ServerError;
 
 /// A socket at a path, which is removed with it.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
     /// Device and inode of the path, so that another's socket that took its place is left alone.
@@ -21,7 +21,10 @@ pub(super) struct Listener {
 
 impl Listener {
     /// For processes of this user alone. A socket that its process left behind is replaced.
-    pub(super) fn bind(path: &Path) -> Result<Self, ServerError> {
+    ///
+    /// # Errors
+    /// If another process listens there, or the socket cannot be made.
+    pub fn bind(path: &Path) -> Result<Self, ServerError> {
         let fail = |source| ServerError::Listen { path: path.to_owned(), source };
         let socket = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -40,12 +43,15 @@ impl Listener {
     }
 
     /// The next that wants to connect.
-    pub(super) fn accept(&self) -> Option<UnixStream> {
+    #[must_use]
+    pub fn accept(&self) -> Option<UnixStream> {
         // One that has gone already, or cannot be taken for want of descriptors, is no error of this server.
         self.socket.accept().ok().map(|(stream, _)| stream)
     }
 
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+    /// The socket, to wait for it.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The card, as a driver of the PCI transport sees it (virtio 1.2, 4.1.4 and 3.1.1): it is reset, told where rings are, and notified.
+//! What is in the rings is between the card and the guest.
+//!
+//! The registers lie where docs/reference/virtio-net.md has them, at the begin of BAR 0.
+
+use std::time::{Duration, Instant};
+
+use nacelle_pci::{Access, Interrupt, PciDevice, PciError};
+use smallvec::SmallVec;
+
+use crate::memory::Region;
+use crate::{RINGS, Refusal, Trouble};
+
+/// The BAR with the registers.
+const BAR: u8 = 0;
+/// Registers of the common configuration.
+mod common {
+    pub(super) const DEVICE_FEATURE_SELECT: u64 = 0x00;
+    pub(super) const DEVICE_FEATURE: u64 = 0x04;
+    pub(super) const DRIVER_FEATURE_SELECT: u64 = 0x08;
+    pub(super) const DRIVER_FEATURE: u64 = 0x0c;
+    pub(super) const CONFIG_MSIX_VECTOR: u64 = 0x10;
+    pub(super) const NUM_QUEUES: u64 = 0x12;
+    pub(super) const DEVICE_STATUS: u64 = 0x14;
+    pub(super) const QUEUE_SELECT: u64 = 0x16;
+    pub(super) const QUEUE_SIZE: u64 = 0x18;
+    pub(super) const QUEUE_MSIX_VECTOR: u64 = 0x1a;
+    pub(super) const QUEUE_ENABLE: u64 = 0x1c;
+    pub(super) const QUEUE_DESC: u64 = 0x20;
+    pub(super) const QUEUE_DRIVER: u64 = 0x28;
+    pub(super) const QUEUE_DEVICE: u64 = 0x30;
+}
+/// Where the device configuration, the notifications and the codes of queues that have stopped begin.
+const DEVICE: u64 = 0x80;
+const NOTIFY: u64 = 0x100;
+const FAULT: u64 = 0x180;
+
+/// Bits of the status (2.1).
+mod status {
+    pub(super) const ACKNOWLEDGE: u8 = 1;
+    pub(super) const DRIVER: u8 = 2;
+    pub(super) const DRIVER_OK: u8 = 4;
+    pub(super) const FEATURES_OK: u8 = 8;
+    pub(super) const NEEDS_RESET: u8 = 64;
+}
+
+/// Features that work without more than the two rings: what else the card offers is not handed on. Bits of virtio 1.2, 5.1.3 and 6.
+pub mod feature {
+    /// The driver leaves checksums to the card.
+    pub const CSUM: u64 = 1;
+    /// The driver takes frames whose checksum the card has verified.
+    pub const GUEST_CSUM: u64 = 1 << 1;
+    /// The configuration has the longest packet.
+    pub const MTU: u64 = 1 << 3;
+    /// The configuration has the MAC address.
+    pub const MAC: u64 = 1 << 5;
+    /// A frame can have several buffers.
+    pub const MRG_RXBUF: u64 = 1 << 15;
+    /// The configuration has the state of the link.
+    pub const STATUS: u64 = 1 << 16;
+    /// Descriptors can be in a table of their own.
+    pub const INDIRECT_DESC: u64 = 1 << 28;
+    /// Interrupts and notifications are asked for by index.
+    pub const EVENT_IDX: u64 = 1 << 29;
+    /// The card is one of virtio 1.0 or later, and nothing else.
+    pub const VERSION_1: u64 = 1 << 32;
+    /// All of these.
+    pub const ALL: u64 = CSUM | GUEST_CSUM | MTU | MAC | MRG_RXBUF | STATUS | INDIRECT_DESC | EVENT_IDX | VERSION_1;
+}
+
+/// Bytes of the device configuration that the card has.
+const CONFIG_BYTES: usize = 12;
+/// How often to look.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// The vector for changes of the configuration; those of the queues follow.
+const CONFIG_VECTOR: u16 = 0;
+
+/// A ring as the card finds it: guest addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) size: u16,
+    pub(crate) descriptors: u64,
+    pub(crate) available: u64,
+    pub(crate) used: u64,
+}
+
+/// What the card has said since the last time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Rings with something for the driver.
+    pub(crate) rings: [bool; RINGS],
+    /// Its configuration has changed, or it needs a reset.
+    pub(crate) config: bool,
+}
+
+/// A card.
+#[derive(Debug)]
+pub(crate) struct Card<D> {
+    device: D,
+    interrupts: Vec<Interrupt>,
+    offered: u64,
+    running: Option<[Queue; RINGS]>,
+    reset_timeout: Duration,
+}
+
+impl<D: PciDevice> Card<D> {
+    /// Takes a card, and resets it.
+    pub(crate) fn new(mut device: D, reset_timeout: Duration) -> Result<Self, PciError> {
+        let interrupts = device.interrupts(CONFIG_VECTOR + 1 + RINGS as u16)?;
+        let mut card = Self { device, interrupts, offered: 0, running: None, reset_timeout };
+        card.halt()?;
+        let queues = card.device.read16(BAR, common::NUM_QUEUES)?;
+        for (half, shift) in [(0, 0), (1, 32)] {
+            card.device.write32(BAR, common::DEVICE_FEATURE_SELECT, half)?;
+            card.offered |= u64::from(card.device.read32(BAR, common::DEVICE_FEATURE)?) << shift;
+        }
+        if card.offered & feature::VERSION_1 == 0 || usize::from(queues) < RINGS {
+            return Err(PciError::Unusable("it is no virtio network card"));
+        }
+        Ok(card)
+    }
+
+    /// What it offers, of what works here.
+    pub(crate) fn offered(&self) -> u64 {
+        self.offered & feature::ALL
+    }
+
+    /// The rings that it uses, if it runs.
+    pub(crate) fn running(&self) -> Option<&[Queue; RINGS]> {
+        self.running.as_ref()
+    }
+
+    /// What to wait for while it runs.
+    pub(crate) fn interrupts(&self) -> impl Iterator<Item = &Interrupt> {
+        self.interrupts.iter()
+    }
+
+    /// Gives it memory of the front end.
+    pub(crate) fn map(&mut self, region: &Region) -> Result<(), Trouble> {
+        let place = region.place;
+        self.device.share_dma(place.guest, place.size, region.file(), place.offset, Access::BOTH).map_err(|error| {
+            match error {
+                PciError::Refused { .. } | PciError::AddressesTaken { .. } => Trouble::Refused(Refusal(
+                    "the memory cannot be used: its file is none, shorter, or of a kind that is not taken",
+                )),
+                error => Trouble::Card(error),
+            }
+        })
+    }
+
+    /// Takes memory away from it.
+    pub(crate) fn unmap(&mut self, region: &Region) -> Result<(), PciError> {
+        self.device.unshare_dma(region.place.guest, region.place.size)
+    }
+
+    /// Begins to use rings, with these features.
+    pub(crate) fn start(&mut self, features: u64, queues: [Queue; RINGS]) -> Result<(), Trouble> {
+        let started = self.set_up(features, &queues);
+        match started {
+            Ok(()) => self.running = Some(queues),
+            Err(Trouble::Refused(_)) => self.halt()?,
+            Err(Trouble::Card(_)) => {}
+        }
+        started
+    }
+
+    fn set_up(&mut self, features: u64, queues: &[Queue; RINGS]) -> Result<(), Trouble> {
+        let device = &mut self.device;
+        device.set_bus_master(true)?;
+        let mut state = status::ACKNOWLEDGE;
+        device.write8(BAR, common::DEVICE_STATUS, state)?;
+        state |= status::DRIVER;
+        device.write8(BAR, common::DEVICE_STATUS, state)?;
+        for (half, word) in [(0, features as u32), (1, (features >> 32) as u32)] {
+            device.write32(BAR, common::DRIVER_FEATURE_SELECT, half)?;
+            device.write32(BAR, common::DRIVER_FEATURE, word)?;
+        }
+        state |= status::FEATURES_OK;
+        device.write8(BAR, common::DEVICE_STATUS, state)?;
+        if device.read8(BAR, common::DEVICE_STATUS)? & status::FEATURES_OK == 0 {
+            return Err(Trouble::Refused(Refusal("the card does not take the features: VERSION_1 is needed")));
+        }
+        device.write16(BAR, common::CONFIG_MSIX_VECTOR, CONFIG_VECTOR)?;
+        for (number, queue) in (0..).zip(queues) {
+            device.write16(BAR, common::QUEUE_SELECT, number)?;
+            if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
+                return Err(Trouble::Refused(Refusal("a ring is longer than the card's")));
+            }
+            device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
+            device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number)?;
+            let parts = [
+                (common::QUEUE_DESC, queue.descriptors),
+                (common::QUEUE_DRIVER, queue.available),
+                (common::QUEUE_DEVICE, queue.used),
+            ];
+            for (register, address) in parts {
+                device.write32(BAR, register, address as u32)?;
+                device.write32(BAR, register + 4, (address >> 32) as u32)?;
+            }
+            device.write16(BAR, common::QUEUE_ENABLE, 1)?;
+        }
+        Ok(device.write8(BAR, common::DEVICE_STATUS, state | status::DRIVER_OK)?)
+    }
+
+    /// Ends all that it does in memory: nothing is read, written or signalled any more when this returns.
+    pub(crate) fn halt(&mut self) -> Result<(), PciError> {
+        self.running = None;
+        self.device.write8(BAR, common::DEVICE_STATUS, 0)?;
+        let deadline = Instant::now() + self.reset_timeout;
+        while self.device.read8(BAR, common::DEVICE_STATUS)? != 0 {
+            if Instant::now() > deadline {
+                return self.reset();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        self.quiet()
+    }
+
+    /// The same by a function-level reset, for a card that does not do what it is told.
+    pub(crate) fn reset(&mut self) -> Result<(), PciError> {
+        self.running = None;
+        self.device.reset()?;
+        self.quiet()
+    }
+
+    fn quiet(&mut self) -> Result<(), PciError> {
+        self.device.set_bus_master(false)?;
+        for interrupt in &self.interrupts {
+            interrupt.take()?;
+        }
+        Ok(())
+    }
+
+    /// Tells it that there is something in a ring.
+    pub(crate) fn notify(&mut self, ring: usize) -> Result<(), PciError> {
+        self.device.write16(BAR, NOTIFY + 4 * ring as u64, ring as u16)
+    }
+
+    /// Its interrupts since the last time.
+    pub(crate) fn news(&mut self) -> Result<News, PciError> {
+        let mut news = News::default();
+        for (vector, interrupt) in self.interrupts.iter().enumerate() {
+            let came = interrupt.take()? > 0 && self.running.is_some();
+            match vector.checked_sub(1 + usize::from(CONFIG_VECTOR)) {
+                None => news.config = came,
+                Some(ring) => news.rings[ring] = came,
+            }
+        }
+        Ok(news)
+    }
+
+    /// The rings that it has given up, each with the reason's code (docs/reference/virtio-net.md).
+    pub(crate) fn faults(&mut self) -> Result<SmallVec<[(usize, u32); RINGS]>, PciError> {
+        let mut faults = SmallVec::new();
+        if self.device.read8(BAR, common::DEVICE_STATUS)? & status::NEEDS_RESET != 0 {
+            for ring in 0..RINGS {
+                let code = self.device.read32(BAR, FAULT + 4 * ring as u64)?;
+                if code != 0 {
+                    faults.push((ring, code));
+                }
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Bytes of its configuration; beyond what it has, zeros.
+    pub(crate) fn config(&mut self, offset: usize, into: &mut [u8]) -> Result<(), PciError> {
+        let mut all = [0; CONFIG_BYTES];
+        for (word, at) in all.chunks_exact_mut(4).zip((DEVICE..).step_by(4)) {
+            word.copy_from_slice(&self.device.read32(BAR, at)?.to_le_bytes());
+        }
+        into.fill(0);
+        for (byte, value) in into.iter_mut().zip(all.iter().skip(offset)) {
+            *byte = *value;
+        }
+        Ok(())
+    }
+}
+
+/// A vector for each ring, and that of the configuration.
+const _: () = assert!(RINGS < 16);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a front end has asked for, and what becomes of it: the state machine of vhost-user.
+//!
+//! The card runs when all that it needs is there: features, memory, and both rings set up, started and enabled. As soon as one of them
+//! is not, it is halted. It begins rings at index 0 only, so one that was in use goes on from its start or not at all.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use nacelle_pci::PciDevice;
+use nacelle_slot::channel::{Channel, Descriptors, Message, Received};
+use nacelle_slot::protocol::split;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::card::{Card, Queue};
+use crate::memory::Memory;
+use crate::protocol::{
+    Config, Header, MAX_CONFIG, MAX_PAYLOAD, RING_LOG, RingAddress, RingState, backend_request, descriptor, feature,
+    flag, protocol_feature as offer, request,
+};
+use crate::ring::{Ring, is_unix_socket};
+use crate::{RINGS, Refusal, Trouble};
+
+/// The protocol features that are offered.
+const OFFERED: u64 =
+    offer::REPLY_ACK | offer::BACKEND_REQ | offer::CONFIG | offer::RESET_DEVICE | offer::INBAND_NOTIFICATIONS;
+
+/// A request was not of the form that it has.
+const LENGTH: Refusal = Refusal("a message has another length than its request has");
+
+/// The answer to a request that has one of its own.
+type Reply = Option<Vec<u8>>;
+
+/// What a front end has set.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    features: Option<u64>,
+    protocol: u64,
+    memory: Memory,
+    pub(crate) rings: [Ring; RINGS],
+    /// Where requests to the front end go.
+    requests: Option<Channel<Header>>,
+}
+
+impl Session {
+    /// Does what a message asks for. Its reply, or 0 if it has none of its own.
+    pub(crate) fn handle<D: PciDevice>(
+        &mut self,
+        card: &mut Card<D>,
+        message: &mut Message<Header>,
+    ) -> Result<Reply, Trouble> {
+        let mut descriptors = std::mem::take(&mut message.descriptors);
+        let payload = message.payload();
+        let number = || <u64>::read_from_bytes(payload).map_err(|_| LENGTH);
+        let mut reply = None;
+        match message.header.request {
+            request::GET_FEATURES => {
+                reply = Some((card.offered() | feature::PROTOCOL_FEATURES).as_bytes().to_vec());
+            }
+            request::SET_FEATURES => self.set_features(card, number()?)?,
+            request::GET_PROTOCOL_FEATURES => reply = Some(OFFERED.as_bytes().to_vec()),
+            request::SET_PROTOCOL_FEATURES => self.set_protocol(number()?)?,
+            request::SET_OWNER => {}
+            request::RESET_OWNER | request::RESET_DEVICE => {
+                self.rings.iter_mut().for_each(|ring| ring.enabled = false);
+                self.settle(card)?;
+            }
+            request::SET_MEM_TABLE => {
+                let memory = Memory::parse(payload, std::mem::take(&mut descriptors))?;
+                self.set_memory(card, memory)?;
+            }
+            request::SET_VRING_NUM => {
+                let (ring, size) = self.at_rest(card, payload)?;
+                ring.resize(size)?;
+            }
+            request::SET_VRING_BASE => {
+                let (ring, base) = self.at_rest(card, payload)?;
+                ring.begin_at(base)?;
+            }
+            request::SET_VRING_ADDR => self.set_address(card, payload)?,
+            request::GET_VRING_BASE => reply = Some(self.get_base(card, payload)?),
+            request::SET_VRING_KICK => {
+                let (ring, eventfd) = self.with_descriptor(number()?, &mut descriptors)?;
+                match eventfd {
+                    Some(eventfd) => ring.kick_by(eventfd)?,
+                    None => return Err(Refusal("a ring without an eventfd would have to be polled").into()),
+                }
+                self.settle(card)?;
+            }
+            request::SET_VRING_CALL => {
+                let (ring, by) = self.with_descriptor(number()?, &mut descriptors)?;
+                ring.call_by(by)?;
+            }
+            request::SET_VRING_ERR => {
+                let (ring, by) = self.with_descriptor(number()?, &mut descriptors)?;
+                ring.complain_by(by)?;
+            }
+            request::SET_VRING_ENABLE => {
+                let (index, on) = ring_state(payload)?;
+                let inband = self.protocol & offer::INBAND_NOTIFICATIONS != 0;
+                let ring = &mut self.rings[index];
+                ring.enabled = on != 0;
+                // No eventfd comes then that would start it.
+                ring.started |= inband && ring.enabled;
+                ring.kicked |= ring.enabled;
+                self.settle(card)?;
+            }
+            request::VRING_KICK => self.rings[ring_state(payload)?.0].kicked = true,
+            request::GET_QUEUE_NUM => reply = Some(1u64.as_bytes().to_vec()),
+            request::SET_BACKEND_REQ_FD => self.requests_by(descriptors.pop())?,
+            request::GET_CONFIG => reply = Some(config(card, payload)?),
+            request::SET_CONFIG => return Err(Refusal("the card's configuration cannot be written").into()),
+            request::SET_LOG_BASE | request::SET_LOG_FD => {
+                return Err(Refusal("what the card writes cannot be logged: no migration").into());
+            }
+            _ => return Err(Refusal("a request is not known").into()),
+        }
+        if descriptors.is_empty() {
+            Ok(reply)
+        } else {
+            Err(Refusal("a message has descriptors that its request has not").into())
+        }
+    }
+
+    /// Whether requests without a reply are to be answered.
+    pub(crate) fn acknowledges(&self) -> bool {
+        self.protocol & offer::REPLY_ACK != 0
+    }
+
+    fn set_features<D: PciDevice>(&mut self, card: &mut Card<D>, features: u64) -> Result<(), Trouble> {
+        if features & feature::LOG_ALL != 0 {
+            return Err(Refusal("what the card writes cannot be logged: no migration").into());
+        }
+        if features & !(card.offered() | feature::PROTOCOL_FEATURES) != 0 {
+            return Err(Refusal("features are to be used that are not offered").into());
+        }
+        let net = features & !feature::PROTOCOL_FEATURES;
+        if card.running().is_some() && self.features != Some(net) {
+            return Err(Refusal("features are to change while rings are used").into());
+        }
+        self.features = Some(net);
+        if features & feature::PROTOCOL_FEATURES == 0 {
+            // Rings are not enabled by messages then.
+            self.rings.iter_mut().for_each(|ring| ring.enabled = true);
+        }
+        self.settle(card)
+    }
+
+    fn set_protocol(&mut self, features: u64) -> Result<(), Refusal> {
+        if features & !OFFERED != 0 {
+            return Err(Refusal("protocol features are to be used that are not offered"));
+        }
+        if features & offer::INBAND_NOTIFICATIONS != 0 && features & offer::BACKEND_REQ == 0 {
+            return Err(Refusal("notifications by messages need requests of the back end"));
+        }
+        self.protocol = features;
+        Ok(())
+    }
+
+    /// Gives the card memory, and takes away what it does not have any more. Rings that are used stay where they are.
+    fn set_memory<D: PciDevice>(&mut self, card: &mut Card<D>, memory: Memory) -> Result<(), Trouble> {
+        if let Some(queues) = card.running()
+            && self.queues(&memory).ok() != Some(*queues)
+        {
+            return Err(Refusal("memory with a ring that is used is to be taken away").into());
+        }
+        let before = std::mem::take(&mut self.memory).regions;
+        let (mut kept, gone): (Vec<_>, Vec<_>) =
+            before.into_iter().partition(|region| memory.regions.iter().any(|other| other.is(region)));
+        for region in gone {
+            card.unmap(&region)?;
+        }
+        for region in memory.regions {
+            if kept.iter().any(|other| other.is(&region)) {
+                continue;
+            }
+            let mapped = card.map(&region);
+            if mapped.is_err() {
+                // Nothing is left in between: the front end is to begin anew.
+                self.memory.regions = kept;
+                self.clear_memory(card)?;
+                return mapped;
+            }
+            kept.push(region);
+        }
+        self.memory.regions = kept;
+        self.settle(card)
+    }
+
+    /// Takes all memory away from the card, which is halted before.
+    pub(crate) fn clear_memory<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
+        self.halt(card)?;
+        for region in std::mem::take(&mut self.memory).regions {
+            card.unmap(&region)?;
+        }
+        Ok(())
+    }
+
+    fn set_address<D: PciDevice>(&mut self, card: &mut Card<D>, payload: &[u8]) -> Result<(), Trouble> {
+        let address = RingAddress::read_from_bytes(payload).map_err(|_| LENGTH)?;
+        if address.flags & RING_LOG != 0 {
+            return Err(Refusal("what the card writes cannot be logged: no migration").into());
+        }
+        let (ring, _) = self.at_rest(card, &payload[..size_of::<RingState>()])?;
+        ring.place(address);
+        Ok(())
+    }
+
+    /// Stops a ring, and says where it would go on.
+    fn get_base<D: PciDevice>(&mut self, card: &mut Card<D>, payload: &[u8]) -> Result<Vec<u8>, Trouble> {
+        let (index, _) = ring_state(payload)?;
+        self.rings[index].started = false;
+        self.settle(card)?;
+        let number = self.rings[index].stop().into();
+        Ok(RingState { index: index as u32, number }.as_bytes().to_vec())
+    }
+
+    /// Lets the card run if all that it needs is there, and halts it if not.
+    fn settle<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
+        let ready = self.rings.iter().all(Ring::is_ready) && !self.memory.regions.is_empty();
+        match (self.features.filter(|_| ready), card.running()) {
+            (Some(features), None) => {
+                let queues = self.queues(&self.memory)?;
+                card.start(features, queues)?;
+                // What was put into the rings before was not told.
+                self.rings.iter_mut().for_each(|ring| ring.kicked = true);
+                Ok(())
+            }
+            (None, Some(_)) => self.halt(card),
+            _ => Ok(()),
+        }
+    }
+
+    fn halt<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
+        let Some(queues) = card.running().copied() else { return Ok(()) };
+        card.halt()?;
+        for (ring, queue) in self.rings.iter_mut().zip(queues) {
+            ring.halted(self.memory.read_u16(queue.used + 2));
+        }
+        Ok(())
+    }
+
+    fn queues(&self, memory: &Memory) -> Result<[Queue; RINGS], Refusal> {
+        let [receive, send] = &self.rings;
+        Ok([receive.queue(memory)?, send.queue(memory)?])
+    }
+
+    /// A ring that the card does not use, and the number that a message has for it.
+    fn at_rest<D: PciDevice>(&mut self, card: &Card<D>, payload: &[u8]) -> Result<(&mut Ring, u32), Refusal> {
+        let (index, number) = ring_state(payload)?;
+        if card.running().is_some() {
+            return Err(Refusal("a ring is to change while it is used"));
+        }
+        Ok((&mut self.rings[index], number))
+    }
+
+    /// A ring, and the descriptor that a message has for it.
+    fn with_descriptor(
+        &mut self,
+        number: u64,
+        descriptors: &mut Descriptors,
+    ) -> Result<(&mut Ring, Option<OwnedFd>), Refusal> {
+        let index = (number & descriptor::RING) as usize;
+        let ring = self.rings.get_mut(index).ok_or(Refusal("there is no such ring"))?;
+        match (number & descriptor::NONE != 0, descriptors.pop()) {
+            (true, None) => Ok((ring, None)),
+            (false, Some(found)) => Ok((ring, Some(found))),
+            _ => Err(Refusal("a message says it has a descriptor and has none, or the other way round")),
+        }
+    }
+
+    fn requests_by(&mut self, socket: Option<OwnedFd>) -> Result<(), Refusal> {
+        let refusal = Refusal("requests of the back end are to go to what is no socket");
+        let socket = socket.filter(is_unix_socket).ok_or(refusal)?;
+        self.requests = Some(Channel::new(UnixStream::from(socket), MAX_PAYLOAD).map_err(|_| refusal)?);
+        Ok(())
+    }
+
+    /// What to wait for of the channel to the front end: replies, which nobody needs, and whether there is room for what waits.
+    pub(crate) fn requests(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        self.requests.as_ref().map(|channel| (channel.socket(), channel.unsent() > 0))
+    }
+
+    /// Calls the driver where that is due. What the front end has no room for waits, and is one call however often it was due.
+    pub(crate) fn call(&mut self) {
+        self.flush();
+        if self.protocol & offer::INBAND_NOTIFICATIONS == 0 {
+            self.rings.iter_mut().filter(|ring| ring.calling).for_each(Ring::call);
+            return;
+        }
+        for index in 0..RINGS {
+            if self.rings[index].calling && self.has_room() {
+                self.ask(backend_request::VRING_CALL, RingState { index: index as u32, number: 0 }.as_bytes());
+                self.rings[index].calling = false;
+            }
+        }
+        self.flush();
+    }
+
+    /// Tells the front end that the card's configuration has changed, if there is room for that.
+    pub(crate) fn config_changed(&mut self) {
+        if self.has_room() {
+            self.ask(backend_request::CONFIG_CHANGE, &[]);
+            self.flush();
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.requests.as_ref().is_some_and(|channel| channel.unsent() == 0)
+    }
+
+    fn ask(&mut self, request: u32, payload: &[u8]) {
+        if let Some(channel) = &mut self.requests {
+            channel.queue(Header { request, flags: flag::VERSION, size: 0 }, &[payload], Descriptors::new());
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.requests.as_mut().is_some_and(|channel| channel.flush().is_err()) {
+            self.requests = None;
+        }
+    }
+
+    /// Throws away what the front end says there, so much at a time.
+    pub(crate) fn drain_replies(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(channel) = &mut self.requests else { return };
+            match channel.receive() {
+                Ok(Received::Message) => {
+                    let message = channel.take();
+                    channel.give_back(message);
+                }
+                Ok(Received::Nothing) => return,
+                Ok(Received::Closed | Received::OutOfStep) | Err(_) => self.requests = None,
+            }
+        }
+    }
+}
+
+/// The ring that a message names, and the number that it has for it.
+fn ring_state(payload: &[u8]) -> Result<(usize, u32), Refusal> {
+    let state = RingState::read_from_bytes(payload).map_err(|_| LENGTH)?;
+    let index = usize::try_from(state.index).ok().filter(|index| *index < RINGS);
+    Ok((index.ok_or(Refusal("there is no such ring"))?, state.number))
+}
+
+/// The part of the device configuration that a message asks for.
+fn config<D: PciDevice>(card: &mut Card<D>, payload: &[u8]) -> Result<Vec<u8>, Trouble> {
+    let (asked, _) = split::<Config>(payload).ok_or(LENGTH)?;
+    let end = asked.offset.checked_add(asked.size).filter(|end| *end as usize <= MAX_CONFIG);
+    if end.is_none() || payload.len() != size_of::<Config>() + asked.size as usize {
+        return Err(Refusal("the device has no such configuration").into());
+    }
+    let mut reply = payload.to_vec();
+    card.config(asked.offset as usize, &mut reply[size_of::<Config>()..])?;
+    Ok(reply)
+}

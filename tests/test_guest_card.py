@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linux guests whose only network card is the simulated RTL: `nacelle nic`, and User-mode Linux as it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Wire
+
+sys.path.insert(0, str(ROOT / "interop"))
+import image
+import uml
+
+LIBRARY = ROOT / "build/sim/libnacelle_sim_64_nic.so"
+PEER = "10.77.0.9"
+# Booting is a matter of seconds, and of more on a busy machine; frames are simulated.
+PATIENCE_S = 300
+# What Linux writes about a driver or a device that does not do what it should.
+COMPLAINTS = re.compile(r"\bBUG:|WARNING:|Oops|Call Trace|NETDEV WATCHDOG|\b(?:virtio|eth0).*(?:fail|error|bad|bogus)")
+
+# One worker runs them: they boot guests.
+pytestmark = pytest.mark.xdist_group("uml")
+
+
+@pytest.fixture(scope="module")
+def linux() -> uml.UserModeLinux:
+    """User-mode Linux."""
+    missing = [tool for tool in ("apt-get", "dpkg-deb", "ip", "ping", "setsid") if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}: run `sh tools/setup.sh interop` and `sh tools/setup.sh test`")
+    if not LIBRARY.exists():
+        pytest.skip(f"needs {LIBRARY.name}: run `python sim/build.py --device nic --data-w 64`")
+    try:
+        return uml.build()
+    except image.ImageError as error:
+        pytest.skip(f"User-mode Linux cannot be fetched: {error}")
+
+
+@dataclass
+class Ran:
+    """What a guest wrote, and how its script ended."""
+
+    console: str
+    status: int | None
+
+    @property
+    def complaints(self) -> list[str]:
+        """Lines of the kernel that say that something is wrong."""
+        return [line for line in self.console.splitlines() if COMPLAINTS.search(line)]
+
+
+class Card:
+    """A device whose network card is a guest's, as `nacelle nic` starts it, and what it has said."""
+
+    def __init__(self, wire: Wire, linux: uml.UserModeLinux, name: str) -> None:
+        self.wire, self.linux, self.name = wire, linux, name
+        self.guests: list[subprocess.Popen[str]] = []
+        log = (wire.folder / f"{name}.log").open("w")
+        self.log = Path(log.name)
+        arguments = ("--json", "nic", "--name", name, "--library", str(LIBRARY), "--linux", str(linux.kernel))
+        with log:
+            self.child = wire.start(*arguments, stderr=log)
+        assert self.child.stdout
+        line = self.child.stdout.readline()
+        assert line, self.log.read_text()
+        self.said: dict[str, Any] = json.loads(line)
+
+    def start(self, *lines: str) -> subprocess.Popen[str]:
+        """Starts a guest that runs a script, by the line that was printed."""
+        script = self.wire.folder / f"{self.name}.sh"
+        script.write_text(self.linux.script(*lines))
+        # No terminal: its console goes to a file.
+        line = self.said["user_mode_linux"].replace("con0=fd:0,fd:1", "con0=null,fd:1")
+        console = (self.wire.folder / f"{self.name}.console").open("w")
+        with console:
+            # It is several processes, and each of them keeps the card.
+            guest = subprocess.Popen(
+                [*shlex.split(line), f"NIC_RUN={script}"],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+        self.guests.append(guest)
+        return guest
+
+    def kill(self, guest: subprocess.Popen[str]) -> None:
+        """Kills a guest, in whatever it is doing."""
+        with suppress(ProcessLookupError):
+            os.killpg(guest.pid, signal.SIGKILL)
+        guest.wait()
+
+    def console(self) -> str:
+        """What the guest has written so far."""
+        return (self.wire.folder / f"{self.name}.console").read_text(errors="replace")
+
+    def wait_for(self, text: str, guest: subprocess.Popen[str]) -> None:
+        """Waits until a guest has written that."""
+        end = time.monotonic() + PATIENCE_S
+        while text not in self.console():
+            assert guest.poll() is None and time.monotonic() < end, self.console() + self.log.read_text()
+            time.sleep(0.1)
+
+    def end(self, guest: subprocess.Popen[str]) -> Ran:
+        """Waits until a guest has ended."""
+        try:
+            guest.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill(guest)
+        console = self.console()
+        status = re.search(r"^guest: status (\d+)", console, re.MULTILINE)
+        return Ran(console, int(status[1]) if status else None)
+
+    def run(self, *lines: str) -> Ran:
+        """Runs a script in a guest; it must succeed, and Linux must find nothing wrong."""
+        ran = self.end(self.start("set -e", *lines))
+        assert ran.status == 0, ran.console + self.log.read_text()
+        assert not ran.complaints, ran.console
+        return ran
+
+    def counters(self) -> dict[str, int]:
+        """What the device and its back end have counted."""
+        return self.wire.control(self.name, "stats")["counters"]
+
+
+Cards = Callable[[str], Card]
+
+
+@pytest.fixture
+def cards(wire: Wire, linux: uml.UserModeLinux) -> Iterator[Cards]:
+    """Starts devices by their names; their guests end with the test."""
+    started: list[Card] = []
+
+    def start(name: str) -> Card:
+        started.append(Card(wire, linux, name))
+        return started[-1]
+
+    yield start
+    for card in started:
+        for guest in card.guests:
+            card.kill(guest)
+
+
+def received(console: str) -> int:
+    """How many answers ping says it got."""
+    found = re.search(r"(\d+) received", console)
+    assert found, console
+    return int(found[1])
+
+
+def test_a_guest_boots_with_the_card_and_pings(wire: Wire, cards: Cards) -> None:
+    """Twice: the card is as new for the second guest."""
+    wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
+    card = cards("card")
+    assert card.said["guest_ip"] == "10.77.1.2/16" and card.said["device"]["ip"] == "10.77.0.2"
+    for boot in (1, 2):
+        ran = card.run(
+            "echo driver=$(ethtool -i eth0 | sed -n 's/^driver: //p') mac=$(cat /sys/class/net/eth0/address)",
+            "ethtool -k eth0 | grep -E '^(rx|tx)-checksumming|^tcp-segmentation'",
+            f"ping -c 5 -i 0.2 -W 20 {PEER}",
+            # A frame of the largest size, and one that is cut into fragments.
+            f"ping -c 2 -W 20 -s 1472 {PEER}",
+            "ethtool -S eth0 | grep -E 'rx_queue_0_packets|tx_queue_0_packets'",
+            # The driver lets the card go, and takes it again.
+            "ip link set eth0 down; ip link set eth0 up",
+            f"ping -c 2 -W 20 {PEER}",
+            "dmesg",
+        )
+        assert "driver=virtio_net mac=06:4e:41:4d:00:02" in ran.console
+        assert ran.console.count(" 0% packet loss") == 3, ran.console
+        counters = card.counters()
+        assert (counters["vhost.front_ends"], counters["vhost.starts"]) == (boot, boot)
+        assert counters["vhost.requests_refused"] == counters["vhost.front_ends_thrown_out"] == 0
+        assert counters["slot.violations"] == counters["slot.iommu_faults"] == counters["vhost.rings_lost"] == 0
+
+
+def test_two_guests_on_two_devices(wire: Wire, cards: Cards) -> None:
+    """ping, a file by TCP, and iperf3: every segment goes through both devices."""
+    left, right = cards("left"), cards("right")
+    data = os.urandom(60_000)
+    (wire.folder / "data").write_bytes(data)
+    server = right.start(
+        # What is read of it ends with the connection only.
+        "mkfifo /mnt/open; sleep 1000 >/mnt/open &",
+        "echo waiting",
+        "busybox nc -l -p 5000 </mnt/open >/mnt/got",
+        "sha256sum </mnt/got",
+        "timeout 200 iperf3 -s -1 >/mnt/iperf3.log; cat /mnt/iperf3.log",
+        "dmesg",
+    )
+    right.wait_for("waiting", server)
+    address = right.said["guest_ip"].split("/")[0]
+    # A small window, as iperf3 ends when all is in the sender's, and says how much the other end has by then.
+    iperf3 = f"iperf3 -c {address} -n 48K -w 16K --connect-timeout 60000"
+    ran = left.run(
+        f"ping -c 5 -i 0.2 -W 20 {address}",
+        f"busybox nc {address} 5000 <{wire.folder / 'data'}",
+        f"timeout 200 sh -c 'until {iperf3}; do sleep 2; done'",
+        "dmesg",
+    )
+    assert received(ran.console) == 5
+    assert re.search(r"KBytes .* receiver", ran.console), ran.console
+    other = right.end(server)
+    assert hashlib.sha256(data).hexdigest() in other.console, other.console
+    assert other.status == 0 and not other.complaints, other.console
+    for card in (left, right):
+        counters = card.counters()
+        assert counters["slot.violations"] == counters["vhost.rings_lost"] == counters["vhost.requests_refused"] == 0
+
+
+def test_a_guest_that_is_killed_costs_nobody_else_anything(wire: Wire, cards: Cards) -> None:
+    """While it sends as fast as it can, and a peer calls the device."""
+    wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
+    card = cards("card")
+    (wire.folder / "in").write_bytes(bytes(3000))
+    for _ in range(2):
+        guest = card.start(f"ping -c 1 -W 20 {PEER} && echo reached", f"ping -f -q {PEER}")
+        card.wait_for("reached", guest)
+        called = wire.run("run", "increment", "--device", "10.77.0.2", "in", "-o", "out", "--ack-timeout", "2000")
+        assert called.returncode == 0, called.stderr
+        assert (wire.folder / "out").read_bytes() == bytes([1] * 3000)
+        card.kill(guest)
+        called = wire.run("run", "increment", "--device", "10.77.0.2", "in", "-o", "out", "--ack-timeout", "2000")
+        assert called.returncode == 0, called.stderr
+    assert card.run(f"ping -c 2 -W 20 {PEER}").console.count(" 0% packet loss") == 1
+    counters = card.counters()
+    assert counters["vhost.front_ends"] == 3 and counters["slot.violations"] == 0
