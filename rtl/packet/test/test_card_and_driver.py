@@ -14,6 +14,7 @@ import pytest
 from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Sink, Source, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
+from nacelle_tb.long import some
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.net_driver import NetDriver
 from nacelle_tb.record import FRAME_RX
@@ -439,7 +440,7 @@ def ports(width: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("width, pairs", [(64, 1), (512, 2)])
+@pytest.mark.parametrize("width, pairs", some([(64, 1), (512, 2)], 2))
 def test_card_and_driver(width: int, pairs: int) -> None:
     run(
         "card_bench",

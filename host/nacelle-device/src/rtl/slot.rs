@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The simulated device as a PCI Express function: the slot model of its library behind a vfio-user server.
+//! The functions of the simulated device as PCI Express functions of other programs: the slot model of its library, and a vfio-user server for
+//! each.
 //!
 //! The server has the configuration space, the client's memory and its eventfds; the model has the link and the root complex; the device
 //! is the RTL. What happens between them happens here, in [`Slot::poll`], while no device time passes. docs/reference/slot-model.md,
