@@ -14,7 +14,7 @@ from c_tree import CRATE, WARNINGS
 from conftest import ROOT
 
 INCLUDE = CRATE / "include"
-HEADERS = {name: (INCLUDE / name).read_text() for name in ("nacelle.h", "naaice/naaice.h", "naaice/naaice_ap2.h")}
+HEADERS = {name: (INCLUDE / name).read_text() for name in ("nacelle.h", "nacelle_slot.h", "naaice/naaice.h", "naaice/naaice_ap2.h")}
 RUST = "\n".join(path.read_text() for path in sorted((CRATE / "src").rglob("*.rs")))
 FORTRAN = (CRATE / "fortran" / "nacelle.f90").read_text()
 
@@ -53,6 +53,10 @@ TYPES = {
     "TransferHandle": "nacelle_transfer",
     "AcceptorHandle": "nacelle_acceptor",
     "WindowHandle": "nacelle_window",
+    "SlotHandle": "nacelle_slot",
+    "BufferHandle": "nacelle_buffer",
+    "CopyHandle": "nacelle_copy",
+    "*mut *mut c_void": "void **",
     "*const c_void": "const void *",
     "Option<Callback>": "nacelle_incoming_callback",
 }
@@ -79,6 +83,11 @@ STRUCTURES = {
     "AcceptorHandle": "nacelle_acceptor",
     "WindowHandle": "nacelle_window",
     "CLoad": "nacelle_load",
+    "SlotHandle": "nacelle_slot",
+    "BufferHandle": "nacelle_buffer",
+    "CopyHandle": "nacelle_copy",
+    "SlotOptions": "nacelle_slot_options",
+    "CopyEntry": "nacelle_copy_entry",
 }
 # Pointers to what the Rust side does not change, or does not follow.
 EXCEPTIONS = {
@@ -164,7 +173,7 @@ def test_the_headers_declare_what_the_library_exports(c_tree) -> None:
 def test_the_headers_have_the_signatures_of_the_library(tmp_path: Path) -> None:
     """C refuses a second declaration that differs."""
     again = "\n".join(exported().values())
-    source = "#include <nacelle.h>\n#include <naaice_ap2.h>\n" + again + "\n"
+    source = "#include <nacelle_slot.h>\n#include <naaice_ap2.h>\n" + again + "\n"
     result = compiles(tmp_path, "c11", source)
     assert result.returncode == 0, result.stderr
     wrong = source.replace("nacelle_call_wait(nacelle_call, int64_t)", "nacelle_call_wait(nacelle_call, int32_t)")
@@ -185,7 +194,7 @@ def test_structures_have_the_layout_of_the_library(tmp_path: Path) -> None:
             f'_Static_assert(offsetof(struct {twin}, {field}) == offsetof({c_name}, {field}), "{c_name}.{field}");'
             for field, _ in fields
         ]
-    result = compiles(tmp_path, "c11", "#include <nacelle.h>\n#include <naaice_ap2.h>\n" + "\n".join(checks) + "\n")
+    result = compiles(tmp_path, "c11", "#include <nacelle_slot.h>\n#include <naaice_ap2.h>\n" + "\n".join(checks) + "\n")
     assert result.returncode == 0, result.stderr
 
 

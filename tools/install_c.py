@@ -23,6 +23,7 @@ CRATE = HOST / "nacelle-capi"
 # Copied as they are.
 FILES = {
     CRATE / "include/nacelle.h": "include/nacelle.h",
+    CRATE / "include/nacelle_slot.h": "include/nacelle_slot.h",
     CRATE / "include/nacelle.hpp": "include/nacelle.hpp",
     CRATE / "include/nacelle_registers.h": "include/nacelle_registers.h",
     CRATE / "include/naaice/naaice.h": "include/nacelle-naaice/naaice.h",

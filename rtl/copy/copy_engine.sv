@@ -18,6 +18,8 @@ module copy_engine
     parameter int unsigned ID_W = 4,
     parameter int unsigned VECTORS = 32,
     parameter int unsigned DEPTH = 64,     // descriptors that were read and wait; power of two, at least 32
+    parameter addr_t MEMORY_BASE = '0,     // the memory of the device that is the host's, as the registers say
+    parameter addr_t MEMORY_BYTES = '0,
     parameter logic [31:0] NEXT = '0       // the register block after this one
 ) (
     input  logic     clk,
@@ -27,13 +29,14 @@ module copy_engine
     axil_if.slave    bus,                  // 12 bits of address
     axi_if.master    mem,
     stream_if.source interrupt,            // logic [$clog2(VECTORS)-1:0]
+    output logic     stops,                // pulse: the queue has stopped, for the reason in `state`
+    output copy_state_t state,
     output logic     idle
 );
   logic enable, start, give_up, fetch_failed, reported, report_failed;
   logic registers_idle, queue_idle, mover_idle, cutter_idle, unpack_idle, none_waits;
   copy_settings_t settings;
   index_t         producer;
-  copy_state_t    state;
   copy_events_t   events;
   copy_outcome_t  of_report;
   addr_t          source;
@@ -46,13 +49,13 @@ module copy_engine
   stream_if #(.T(copy_report_t)) report ();
   axis_if #(.DATA_W(DATA_W)) fetched ();
 
-  copy_registers #(.NEXT(NEXT)) registers (
+  copy_registers #(.MEMORY_BASE(MEMORY_BASE), .MEMORY_BYTES(MEMORY_BYTES), .NEXT(NEXT)) registers (
       .clk, .rst, .bus, .enable, .settings, .producer, .state, .events, .idle(registers_idle)
   );
 
   copy_queue #(.DEPTH(DEPTH), .VECTORS(VECTORS)) queue (
       .clk, .rst(fabric_rst), .enable, .settings, .producer, .reset,
-      .quiet(mover_idle && cutter_idle && unpack_idle && none_waits), .state, .start, .give_up, .fetch, .fetch_failed, .taken(copy.valid && copy.ready),
+      .quiet(mover_idle && cutter_idle && unpack_idle && none_waits), .state, .start, .give_up, .stops, .fetch, .fetch_failed, .taken(copy.valid && copy.ready),
       .outcome, .report, .reported, .report_failed, .of_report, .interrupt, .idle(queue_idle)
   );
 

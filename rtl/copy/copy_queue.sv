@@ -4,7 +4,7 @@
 //
 // It begins with `enable`, when nothing is left of what was before, and both rings at their first place. Without `enable` it reads no
 // more descriptors and what it has read ends. When something is wrong it stops: `give_up` lasts until `enable` is low and all has ended; what is under way
-// is given up, and no completion is written any more.
+// is given up, and no completion is written any more. Its user is told by `interrupt`, as completions are.
 //
 // Latency: `producer` to `fetch` 2 cycles, `outcome` to `report` 0, the completion to `interrupt` 1. A read of descriptors takes at least 3 cycles.
 module copy_queue
@@ -24,6 +24,7 @@ module copy_queue
     output copy_state_t    state,
     output logic           start,                 // pulse: it begins
     output logic           give_up,
+    output logic           stops,                 // pulse: it has stopped, as `state` says
     stream_if.source       fetch,                 // copy_read_t
     input  logic           fetch_failed,
     input  logic           taken,                 // a descriptor has left: its place is free
@@ -57,10 +58,12 @@ module copy_queue
   stop_e  stopped_q;
   index_t fetched_q, consumed_q, written_q;
   logic   waits_q;                                 // an interrupt that is to be asked for
+  logic   gave_up_q;
 
   wire may_fetch = running_q && enable && stopped_q == STOP_NONE;
   assign start = enable && !running_q && !reset;
   assign give_up = running_q && stopped_q != STOP_NONE;
+  assign stops = give_up && !gave_up_q;
   assign state = '{stopped: stopped_q, running: running_q, consumer: consumed_q, reported: written_q};
 
   // ---- descriptors ----
@@ -132,8 +135,10 @@ module copy_queue
       running_q <= 1'b0;
       stopped_q <= STOP_NONE;
       waits_q   <= 1'b0;
+      gave_up_q <= 1'b0;
     end else begin
-      waits_q <= (waits_q && !interrupt.ready) || (reported && of_report.interrupts && 32'(settings.vector) < VECTORS);
+      gave_up_q <= give_up;
+      waits_q <= (waits_q && !interrupt.ready) || (((reported && of_report.interrupts) || stops) && 32'(settings.vector) < VECTORS);
       if (start) begin
         running_q <= 1'b1;
         stopped_q <= fits(settings.descriptors_log) && fits(settings.completions_log) ? STOP_NONE : STOP_SETTINGS;

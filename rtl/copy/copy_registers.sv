@@ -6,6 +6,8 @@ module copy_registers
   import copy_pkg::*;
   import copy_regs_pkg::*;
 #(
+    parameter memory_pkg::addr_t MEMORY_BASE = '0,    // of the memory that is the host's
+    parameter memory_pkg::addr_t MEMORY_BYTES = '0,
     parameter logic [31:0] NEXT = '0     // the block after this one
 ) (
     input  logic           clk,
@@ -94,6 +96,10 @@ module copy_registers
       AT_ERRORS:         read_data <= errors_q;
       AT_BYTES_LO:       read_data <= bytes_q[31:0];
       AT_BYTES_HI:       read_data <= bytes_q[63:32];
+      AT_MEMORY_LO:      read_data <= 32'(MEMORY_BASE);
+      AT_MEMORY_HI:      read_data <= 32'(64'(MEMORY_BASE) >> 32);
+      AT_MEMORY_SIZE_LO: read_data <= 32'(MEMORY_BYTES);
+      AT_MEMORY_SIZE_HI: read_data <= 32'(64'(MEMORY_BYTES) >> 32);
       default:           read_data <= '0;
     endcase
   end

@@ -137,7 +137,8 @@ module nacelle_shell
   localparam int unsigned LOG_CM = LOG_SOCKET + SOCKETS;
   localparam int unsigned LOG_QPS = LOG_CM + 1;
   localparam int unsigned LOG_ADDRESSES = LOG_QPS + 1;
-  localparam int unsigned LOG_SOURCES = LOG_ADDRESSES + 1;
+  localparam int unsigned LOG_COPIES = LOG_ADDRESSES + 1;
+  localparam int unsigned LOG_SOURCES = LOG_COPIES + 1;
   log_event_t [LOG_SOURCES-1:0] to_log;
 
   // Blocks of registers that a device can do without: the page of what follows each in the chain.
@@ -838,7 +839,7 @@ module nacelle_shell
       .DESCRIPTION_BASE(DESCRIPTION_BASE),
       .CTRL_BASE  (CTRL_BASE),
       .HEAP_BASE  (HEAP_BASE),
-      .HEAP_SIZE  (DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - STORE_BYTES - HEAP_BASE)
+      .HEAP_SIZE  (HOSTS_BASE - HEAP_BASE)
   ) rpc (
       .clk,
       .rst(plane_rst_q),
@@ -1138,7 +1139,8 @@ module nacelle_shell
 
   // ---- the slot ----
 
-  logic slot_idle, copy_idle, card_idle;
+  logic slot_idle, copy_idle, card_idle, copy_stops;
+  copy_pkg::copy_state_t copy_state;
   if (PCIE) begin : g_slot
     localparam int unsigned NETWORK_ID_W = 5;
     stream_if #(.T(logic [$clog2(PCIE_VECTORS)-1:0])) interrupt ();
@@ -1216,6 +1218,8 @@ module nacelle_shell
           .DATA_W (DATA_W),
           .ID_W   (MASTER_ID_W),
           .VECTORS(PCIE_VECTORS),
+          .MEMORY_BASE(HOSTS_BASE),
+          .MEMORY_BYTES(HOSTS_BYTES),
           .NEXT   ({12'd0, SOCKET_PAGE, 12'd0})
       ) copy (
           .clk,
@@ -1225,6 +1229,8 @@ module nacelle_shell
           .bus(copy_bus),
           .mem(master[COPY_MASTER]),
           .interrupt,
+          .stops(copy_stops),
+          .state(copy_state),
           .idle(copy_idle)
       );
     end else begin : g_no_copy
@@ -1248,8 +1254,13 @@ module nacelle_shell
     assign card_idle      = 1'b1;
     wire unused_card = &{1'b0, card_rx.tvalid, card_rx.tdata, card_rx.tkeep, card_rx.tlast, card_rx.tuser, card_rx_verdict, card_tx.tready};
   end
+  assign to_log[LOG_COPIES] = '{
+      valid: copy_stops, item: '{kind: LOG_COPY_STOPPED, a: 32'(copy_state.stopped), b: 32'(copy_state.consumer)}
+  };
 
   if (!COPY) begin : g_no_copy
+    assign copy_stops = 1'b0;
+    assign copy_state = '0;
     axil_access nobody (
         .clk, .rst, .bus(copy_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(copy_idle)
     );

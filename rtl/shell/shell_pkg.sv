@@ -15,6 +15,7 @@ package shell_pkg;
   import device_pkg::IMAGE_SLOT_BYTES;
   import device_pkg::PCIE;
   import device_pkg::COPY;
+  import device_pkg::PCIE_HOST_BYTES;
 
   // The addresses of each memory begin 2^MEMORY_STRIDE_W behind those of the one before.
   localparam int unsigned MEMORY_STRIDE_W = 36;
@@ -42,6 +43,10 @@ package shell_pkg;
   // At its end: images of kernels that come by the network, if the device takes them. No master but theirs reaches it.
   localparam addr_t STORE_BYTES = addr_t'(IMAGE_SLOTS) * addr_t'(IMAGE_SLOT_BYTES);
   localparam addr_t STORE_BASE = DESCRIPTION_BASE + addr_t'(DRAM_BYTES) - STORE_BYTES;
+
+  // Before these: what the host of the slot takes by itself. The device gives it to nobody.
+  localparam addr_t HOSTS_BYTES = addr_t'(PCIE_HOST_BYTES);
+  localparam addr_t HOSTS_BASE = STORE_BASE - HOSTS_BYTES;
 
   // Masters of the fabric: the RPC engine, what clears memory, the sockets, the store of images if there is one, the host if the device is in
   // a slot, the copy engine if there is one, and the transport's: atomics, and one for each memory.

@@ -53,6 +53,10 @@ module nacelle
   integer(c_int32_t), parameter, public :: NACELLE_SIMULATED_DEVICE = 26
   integer(c_int32_t), parameter, public :: NACELLE_NOT_ADMITTED = 27
   integer(c_int32_t), parameter, public :: NACELLE_ADMISSION_ENDED = 28
+  integer(c_int32_t), parameter, public :: NACELLE_SLOT = 29
+  integer(c_int32_t), parameter, public :: NACELLE_DEVICE_MEMORY = 30
+  integer(c_int32_t), parameter, public :: NACELLE_COPY_FAILED = 31
+  integer(c_int32_t), parameter, public :: NACELLE_COPIES_FULL = 32
   integer(c_int32_t), parameter, public :: NACELLE_INTERNAL = 1000
   integer(c_int32_t), parameter, public :: NACELLE_BAD_HANDLE = 1001
   integer(c_int32_t), parameter, public :: NACELLE_WRONG_HANDLE = 1002

@@ -113,6 +113,14 @@ enum nacelle_result_code {
   NACELLE_NOT_ADMITTED = 27,
   /* The device has closed the connection: the caller's entry was revoked, or its time is over. */
   NACELLE_ADMISSION_ENDED = 28,
+  /* The device in a slot cannot be used, or has gone (nacelle_slot.h). */
+  NACELLE_SLOT = 29,
+  /* So much of the device's memory is not free, or not there. */
+  NACELLE_DEVICE_MEMORY = 30,
+  /* A copy between host and device memory failed. */
+  NACELLE_COPY_FAILED = 31,
+  /* So many copies are under way that there is no room for more: wait for one. */
+  NACELLE_COPIES_FULL = 32,
 
   /* A defect of this library, which would otherwise have ended the program. */
   NACELLE_INTERNAL = 1000,

@@ -678,7 +678,7 @@
 
 #define NACELLE_COPY_BASE 0x08000u
 #define NACELLE_COPY_BLOCK_TYPE 0x434f5059u /* COPY */
-#define NACELLE_COPY_BLOCK_VERSION 0x00010000u
+#define NACELLE_COPY_BLOCK_VERSION 0x00010001u
 
 #define NACELLE_COPY_TYPE 0x000u /* r: 0x434f5059, "COPY": the copy engine. */
 #define NACELLE_COPY_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -709,6 +709,10 @@
 #define NACELLE_COPY_ERRORS 0x038u /* r: Those of them that ended with an error. */
 #define NACELLE_COPY_BYTES_LO 0x03cu /* r: Bytes that were given to memory, lower half. */
 #define NACELLE_COPY_BYTES_HI 0x040u /* r: Upper half. Read it before and after the lower one. */
+#define NACELLE_COPY_MEMORY_LO 0x044u /* r: Device address of the memory that is the host's, lower half: the device gives it to nobody. */
+#define NACELLE_COPY_MEMORY_HI 0x048u /* r: Its upper half. */
+#define NACELLE_COPY_MEMORY_SIZE_LO 0x04cu /* r: Its bytes, lower half. */
+#define NACELLE_COPY_MEMORY_SIZE_HI 0x050u /* r: Upper half. */
 
 /* ---- Socket ---- */
 

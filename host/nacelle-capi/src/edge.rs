@@ -78,6 +78,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<nacelle_copy::Error> for Failure {
+    fn from(error: nacelle_copy::Error) -> Self {
+        Self { code: error.code() as u32, text: error.to_string(), hint: error.hint().to_owned() }
+    }
+}
+
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         Self { code: error.code() as u32, text: error.to_string(), hint: error.hint().to_owned() }
@@ -160,6 +166,10 @@ fn describe(result: u32) -> &'static CStr {
         26 => c"the simulated device cannot be made",
         27 => c"the device does not admit this caller",
         28 => c"the device admits this caller no longer",
+        29 => c"the device in the slot cannot be used, or has gone",
+        30 => c"so much device memory is not free",
+        31 => c"a copy failed",
+        32 => c"there is no room for more copies",
         1000 => c"a defect of the library",
         1001 => c"not a handle of this library",
         1002 => c"a handle of another kind",
@@ -228,9 +238,9 @@ mod tests {
     #[test]
     fn every_number_has_words() {
         let none = describe(u32::MAX);
-        for code in (0..=28).chain(1000..=1007) {
+        for code in (0..=32).chain(1000..=1007) {
             assert_ne!(describe(code), none, "{code}");
         }
-        assert_eq!(describe(29), none);
+        assert_eq!(describe(33), none);
     }
 }

@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use nacelle::{Canceller, Connection, Device, Remote};
+use nacelle_copy::{Copy as Copying, Slot as SlotDevice};
 
 use crate::acceptor::Host;
 use crate::edge::{EdgeCode, Failure};
 use crate::naaice::{NaaSession, Shared};
 use crate::session::Session;
+use crate::slot::Buffer;
 use crate::transfer::Moving;
 use crate::window::Window;
 
@@ -31,11 +33,14 @@ pub(crate) enum Kind {
     Transfer = 0xe2,
     Acceptor = 0xe3,
     Window = 0xe4,
+    Slot = 0xb1,
+    Buffer = 0xb2,
+    Copy = 0xb3,
     Naaice = 0xa3,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 11] = [
         Self::Device,
         Self::Connection,
         Self::Call,
@@ -43,6 +48,9 @@ impl Kind {
         Self::Transfer,
         Self::Acceptor,
         Self::Window,
+        Self::Slot,
+        Self::Buffer,
+        Self::Copy,
         Self::Naaice,
     ];
 
@@ -55,6 +63,9 @@ impl Kind {
             Self::Transfer => "transfer",
             Self::Acceptor => "acceptor",
             Self::Window => "window",
+            Self::Slot => "slot",
+            Self::Buffer => "buffer",
+            Self::Copy => "copy",
             Self::Naaice => "NAAICE session",
         }
     }
@@ -106,6 +117,27 @@ pub(crate) struct AcceptorHandle {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct WindowHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_slot`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct SlotHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_buffer`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct BufferHandle {
+    pub(crate) id: u64,
+}
+
+/// `nacelle_copy`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CopyHandle {
     pub(crate) id: u64,
 }
 
@@ -279,6 +311,9 @@ pub(crate) struct Registry {
     pub(crate) transfers: Table<Exclusive<Moving>>,
     pub(crate) acceptors: Table<Host>,
     pub(crate) windows: Table<Arc<Window>>,
+    pub(crate) slots: Table<SlotDevice>,
+    pub(crate) buffers: Table<Buffer>,
+    pub(crate) copies: Table<Copying>,
     pub(crate) naaice: Table<Exclusive<NaaSession>>,
     /// What NAAICE sessions share.
     pub(crate) naaice_shared: Arc<Mutex<Shared>>,
@@ -296,6 +331,9 @@ impl Registry {
             transfers: Table::new(Kind::Transfer, epoch),
             acceptors: Table::new(Kind::Acceptor, epoch),
             windows: Table::new(Kind::Window, epoch),
+            slots: Table::new(Kind::Slot, epoch),
+            buffers: Table::new(Kind::Buffer, epoch),
+            copies: Table::new(Kind::Copy, epoch),
             naaice: Table::new(Kind::Naaice, epoch),
             naaice_shared: Arc::default(),
         }

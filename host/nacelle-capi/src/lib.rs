@@ -24,6 +24,7 @@ mod outcome;
 mod remote;
 mod session;
 mod sized;
+mod slot;
 mod text;
 mod transfer;
 mod version;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
+mod copy;
 mod inspect;
 mod parse;
 mod trace;
@@ -21,6 +22,7 @@ use nacelle_wire::admission::Token;
 
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
+pub(crate) use copy::{CopyArgs, Place};
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
     parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
@@ -113,6 +115,8 @@ pub(crate) enum Command {
     /// Show and set the registers of a device by name
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Copy between files and the memory of a device in a slot
+    Copy(CopyArgs),
     /// Let a device open a connection to a listener, send, show what comes back, and close
     Connect(ConnectArgs),
     /// Give clients of the IPbus project (uHAL) reliable access to the registers of devices: a ControlHub

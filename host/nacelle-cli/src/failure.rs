@@ -159,6 +159,17 @@ impl From<nacelle_manage::Error> for Failure {
     }
 }
 
+impl From<nacelle_copy::Error> for Failure {
+    fn from(error: nacelle_copy::Error) -> Self {
+        Self {
+            code: name(error.code()),
+            message: error.to_string(),
+            hint: error.hint().into(),
+            exit_code: error.code().exit_code(),
+        }
+    }
+}
+
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         Self {

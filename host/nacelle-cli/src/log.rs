@@ -207,6 +207,7 @@ fn text(kind: Kind, details: &Details) -> String {
             format!("the kernel of socket {socket} reached beyond its memory, or this failed")
         }
         Kind::MEMORY_ERROR => format!("memory failed, {count} times so far"),
+        Kind::COPY_STOPPED => format!("the copy engine has stopped, {count} descriptors in: {reason}"),
         Kind::OPENED => match details.entry {
             Some(entry) => format!("connection with {address} opened, queue pair {qpn}, by entry {entry}"),
             None => format!("connection with {address} opened, queue pair {qpn}"),

@@ -12,6 +12,7 @@ mod bench;
 mod capture;
 mod config;
 mod connect;
+mod copy;
 mod demo;
 mod describe;
 mod device;
@@ -90,6 +91,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Region(command) => manage::region(cli, command),
         Command::Admission(command) => admission::admission(cli, command),
         Command::Config(command) => config::config(cli, command),
+        Command::Copy(args) => copy::copy(cli, args),
         Command::Connect(args) => connect::connect(cli, args),
         Command::Hub(args) => hub::hub(args),
         Command::Demo(args) => demo::demo(cli, args),

@@ -52,6 +52,8 @@ impl Kind {
     pub const KERNEL_MEMORY: Self = Self(0x41);
     /// Memory reported errors: counter, how many so far.
     pub const MEMORY_ERROR: Self = Self(0x42);
+    /// The copy engine has stopped: why, descriptors that it had taken.
+    pub const COPY_STOPPED: Self = Self(0x43);
     /// A connection was opened: peer, by which entry, queue pair.
     pub const OPENED: Self = Self(0x80);
     /// A connection has ended: peer, why, queue pair.
@@ -72,7 +74,7 @@ impl Kind {
     pub const DUPLICATE: Self = Self(0xc4);
 
     /// Every kind, and its name.
-    pub const ALL: [(Self, &'static str); 21] = [
+    pub const ALL: [(Self, &'static str); 22] = [
         (Self::ENABLED, "enabled"),
         (Self::DISABLED, "disabled"),
         (Self::ENTRY_ADDED, "entry-added"),
@@ -85,6 +87,7 @@ impl Kind {
         (Self::KERNEL_TIMEOUT, "kernel-timeout"),
         (Self::KERNEL_MEMORY, "kernel-memory"),
         (Self::MEMORY_ERROR, "memory-error"),
+        (Self::COPY_STOPPED, "copy-stopped"),
         (Self::OPENED, "opened"),
         (Self::CLOSED, "closed"),
         (Self::CONNECT_FAILED, "connect-failed"),
@@ -184,6 +187,9 @@ impl Entry {
             Kind::MEMORY_ERROR | Kind::DROPPED => {
                 Details { counter: Some(counter_at(self.a)), count: Some(self.b), ..none }
             }
+            Kind::COPY_STOPPED => {
+                Details { reason: Some(copy_stopped(self.a).to_owned()), count: Some(self.b), ..none }
+            }
             Kind::DUPLICATE => {
                 let prefix = u128::from(self.a) << 96 | u128::from(self.b) << 64;
                 Details { prefix: Some(Ipv6Addr::from_bits(prefix)), ..none }
@@ -235,6 +241,20 @@ pub struct Details {
     /// Both words, of a kind that is not known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<[u32; 2]>,
+}
+
+/// Why the copy engine has stopped, in words.
+#[must_use]
+pub fn copy_stopped(why: u32) -> &'static str {
+    match why {
+        1 => "a ring has a size that none can have",
+        2 => "the doorbell is further ahead than the ring is long",
+        3 => "descriptors could not be read",
+        4 => "a completion could not be written",
+        5 => "a bad descriptor",
+        6 => "the function was reset",
+        _ => "a reason that is not known",
+    }
 }
 
 fn counter_at(address: u32) -> String {

@@ -22,6 +22,12 @@ impl DmaBuffer {
         self.iova
     }
 
+    /// Where it is in this process, for programs that access it by a pointer.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.pages.address()
+    }
+
     /// Bytes.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every way to a function offers.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nacelle_slot::pages::{Access, Pages};
@@ -119,6 +119,13 @@ pub trait PciDevice {
     /// # Errors
     /// If the device has gone.
     fn wait(&mut self, interrupt: &Interrupt, wait: Duration) -> Result<u64, PciError>;
+
+    /// A descriptor that hangs up (`POLLHUP`, `POLLRDHUP`) when the device goes, for who waits for an [`Interrupt`] by himself: nothing else
+    /// would end that wait. `None`: nobody tells that it goes.
+    ///
+    /// # Errors
+    /// That of the system.
+    fn alarm(&self) -> Result<Option<OwnedFd>, PciError>;
 
     /// Resets the function. Memory and interrupts that were set up stay; [`set_bus_master`](Self::set_bus_master) is needed anew.
     ///

@@ -523,6 +523,10 @@ impl PciDevice for UserDevice {
         }
     }
 
+    fn alarm(&self) -> Result<Option<OwnedFd>, PciError> {
+        Ok(Some(self.channel.socket().try_clone_to_owned()?))
+    }
+
     fn reset(&mut self) -> Result<(), PciError> {
         if !self.resettable {
             return Err(PciError::Unusable("it cannot be reset"));

@@ -297,11 +297,15 @@ pub enum ErrorCode {
     SimulatedDevice = 26,
     NotAdmitted = 27,
     AdmissionEnded = 28,
+    Slot = 29,
+    DeviceMemory = 30,
+    CopyFailed = 31,
+    CopiesFull = 32,
 }
 
 impl ErrorCode {
     /// All there are, in the order of their numbers: docs/reference/errors.md describes each.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 32] = [
         Self::InvalidArgument,
         Self::Link,
         Self::AddressTaken,
@@ -330,6 +334,10 @@ impl ErrorCode {
         Self::SimulatedDevice,
         Self::NotAdmitted,
         Self::AdmissionEnded,
+        Self::Slot,
+        Self::DeviceMemory,
+        Self::CopyFailed,
+        Self::CopiesFull,
     ];
 
     /// Its number.
@@ -350,13 +358,16 @@ impl ErrorCode {
             | Self::Lost
             | Self::Closed
             | Self::NoTarget
-            | Self::NoSuchDevice => 3,
+            | Self::NoSuchDevice
+            | Self::Slot => 3,
             Self::Refused
             | Self::RegionsRefused
             | Self::NoFreeContext
             | Self::Unsupported
             | Self::NotAdmitted
-            | Self::AdmissionEnded => 4,
+            | Self::AdmissionEnded
+            | Self::DeviceMemory
+            | Self::CopiesFull => 4,
             Self::Timeout | Self::DeadlineExceeded => 5,
             Self::Transport
             | Self::Protocol
@@ -365,7 +376,8 @@ impl ErrorCode {
             | Self::UnknownFunction
             | Self::Kernel
             | Self::Cancelled
-            | Self::Management => 6,
+            | Self::Management
+            | Self::CopyFailed => 6,
         }
     }
 }

@@ -40,6 +40,7 @@ SIZE = 1 << 18
 SOURCES, DESTINATIONS, RING, DONE = 0, 1 << 16, 1 << 17, 3 << 16
 NEXT, VECTORS, LOG = 0x1_0000, 20, 5
 NOWHERE = 1 << 40
+MEMORY = {"MEMORY_BASE": "64'h1234_5678_9000", "MEMORY_BYTES": "64'h7_0000_a000"}
 
 
 class Bench:
@@ -53,11 +54,19 @@ class Bench:
         dut.fabric_rst.value = 1
         self.log = self.done_log = LOG
         self.posted = self.seen = 0
+        self.stops = 0
 
     async def start(self) -> None:
         """Resets it."""
         await start(self.dut)
         self.dut.fabric_rst.value = 0
+        cocotb.start_soon(self._watch())
+
+    async def _watch(self) -> None:
+        """Counts what it tells of stops."""
+        while True:
+            await FallingEdge(self.dut.clk)
+            self.stops += int(self.dut.stops.value)
 
     async def begin(self, **settings: int) -> None:
         """Ends what runs, and sets it up; `settings` are registers."""
@@ -67,9 +76,10 @@ class Bench:
             **{"DESCRIPTORS_LO": RING, "DESCRIPTORS_HI": 0, "COMPLETIONS_LO": DONE, "COMPLETIONS_HI": 0},
             **{"SIZES": self.log | self.done_log << 8 | 7 << 16, **settings, "CTRL": 1},
         }
+        self.posted = self.seen = self.stops = 0
+        self.interrupts.received.clear()
         for name, value in values.items():
             await self.write(name, value)
-        self.posted = self.seen = 0
 
     async def end(self) -> None:
         """Disables it, and waits until all has ended."""
@@ -113,7 +123,7 @@ class Bench:
         raise AssertionError("no completion came")
 
     async def stopped(self, reason: int) -> None:
-        """It has stopped, for this reason, nothing is under way, and it can begin again."""
+        """It has stopped, for this reason, has told so once, nothing is under way, and it can begin again."""
         for _ in range(500):
             if (state := await self.read("STATE")) >> 8:
                 break
@@ -123,6 +133,8 @@ class Bench:
         outstanding, seen = self.memory.outstanding(), self.memory.stats.write_bursts
         await wait_cycles(self.dut, 200)
         assert not outstanding and seen == self.memory.stats.write_bursts
+        assert self.stops == 1
+        assert list(self.interrupts.received) == [await self.read("SIZES") >> 16]
         await self.end()
         assert await self.read("STATE") == reason << 8
         await self.works()
@@ -259,7 +271,6 @@ async def what_a_driver_does_wrong_stops_the_queue(dut) -> None:
     bench.put(*[descriptor(0, DESTINATIONS, 64, REPORT | INTERRUPT)] * 20)
     await bench.ring()
     await bench.stopped(COMPLETION)
-    assert not bench.interrupts.received
     for wrong in ({"flags": 4}, {"flags": 1 << 31 | REPORT}, {"reserved": 1}, {"flags": 4, "length": 0}):
         await bench.begin()
         before = bench.memory.read(DESTINATIONS, 4096)
@@ -306,7 +317,7 @@ async def a_reset_of_the_function_under_load(dut) -> None:
         pass
     await wait_cycles(dut, 1000)
     assert not bench.memory.outstanding() and bench.completion() is None
-    assert await bench.read("STATE") == RESET << 8 | 1
+    assert await bench.read("STATE") == RESET << 8 | 1 and bench.stops == 1
     await bench.end()
     await bench.write("CTRL", 1)
     assert await bench.read("STATE") == RESET << 8, "it does not begin during a reset"
@@ -319,7 +330,8 @@ async def a_reset_of_the_function_under_load(dut) -> None:
 async def settings_stay_while_it_runs(dut) -> None:
     bench = Bench(dut)
     await bench.start()
-    assert [await bench.read(name) for name in ("TYPE", "VERSION", "NEXT")] == [int.from_bytes(b"COPY", "big"), 1 << 16, NEXT]
+    assert [await bench.read(name) for name in ("TYPE", "VERSION", "NEXT")] == [int.from_bytes(b"COPY", "big"), 1 << 16 | 1, NEXT]
+    assert [await bench.read(f"MEMORY_{name}") for name in ("LO", "HI", "SIZE_LO", "SIZE_HI")] == [0x5678_9000, 0x1234, 0xA000, 0x7]
     names = ("DESCRIPTORS_LO", "DESCRIPTORS_HI", "COMPLETIONS_LO", "COMPLETIONS_HI", "SIZES")
     numbers = [random.getrandbits(32) for _ in names[:-1]] + [9 | 8 << 8 | 100 << 16]
     for name, value in zip(names, numbers, strict=True):
@@ -395,13 +407,15 @@ def test_copy_engine(width: int) -> None:
     run(
         "copy_engine",
         __file__,
-        params={"DATA_W": width, "VECTORS": VECTORS, "NEXT": NEXT},
+        params={"DATA_W": width, "VECTORS": VECTORS, **MEMORY, "NEXT": NEXT},
         ports={
             "fabric_rst": Plain("input", "logic"),
             "reset": Plain("input", "logic"),
             "bus": AxilSlave(12),
             "mem": AxiMaster(width),
             "interrupt": Source(f"logic [{(VECTORS - 1).bit_length() - 1}:0]"),
+            "stops": Plain("output", "logic"),
+            "state": Plain("output", "copy_pkg::copy_state_t"),
             "idle": Plain("output", "logic"),
         },
         env=at_width(width, "both_rings|errors|disabled|latency|small"),

@@ -20,10 +20,16 @@ from nacelle_tb.copy import (
     SOURCE,
     CopyQueue,
 )
+from nacelle_tb.device import MESSAGES, named
+from nacelle_tb.event_log import logged
 from nacelle_tb.load import Flow, Load
 from nacelle_tb.long import LONG
-from nacelle_tb.session import SimDevice, configure
+from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region
+from nacelle_tb.session import Network, SimDevice, configure
+from nacelle_tb.svtypes import constant
 
+DEVICE = named("slot")
+NO_MEMORY = 2
 IOVA = 0x12_3456_0000_0000
 HOST = HOST_MEMORY | IOVA
 SIZE = 16 << 20
@@ -95,6 +101,19 @@ def test_copies(device: SimDevice, descriptors: int) -> None:
     copies.end()
     assert copies.register("COPIES") == 60 and copies.register("ERRORS") == 0
     assert device.slot.stats.faults == 0
+    assert not logged(device, "COPY_STOPPED")
+
+
+def test_calls_get_nothing_of_the_hosts_memory(device: SimDevice) -> None:
+    """It is where the registers say, and a caller is refused what begins to need it."""
+    base, size = (device.read(address(f"copy.{name}_LO")) for name in ("MEMORY", "MEMORY_SIZE"))
+    assert DEVICE.pcie and (base, size) == (DEVICE.memory_bytes - size, DEVICE.pcie.host_bytes)
+    heap = base - constant("shell_pkg::CTRL_BASE") - DEVICE.queue_pairs * DEVICE.contexts * MESSAGES
+    peer = Peer()
+    net = Network(device, [peer])
+    net.connect(peer)
+    message, _, _ = net.exchange(peer, peer.advertise([Region(INPUT | OUTPUT, bytearray(heap + 1))]))
+    assert message == bytes([0, NO_MEMORY, 0, 0])
 
 
 def test_copies_in_a_slot_at_its_worst() -> None:
@@ -155,12 +174,14 @@ def works(device: SimDevice) -> None:
 
 
 def stopped(device: SimDevice, copies: CopyQueue, reasons: set[int]) -> None:
-    """It has stopped, nothing is under way, no completion comes any more."""
+    """It has stopped, and the event log has been told; nothing is under way, no completion comes any more."""
     for _ in range(300):
         if (state := copies.register("STATE")) >> 8:
             break
         device.step(100)
     assert state & 1 and state >> 8 in reasons
+    reason, taken = logged(device, "COPY_STOPPED")[-1]
+    assert reason == state >> 8 and taken <= copies.register("CONSUMER"), "what is given up leaves the ring as well"
     device.step(30_000)
     while copies.completion():
         pass

@@ -186,6 +186,8 @@ def test_a_device_in_a_slot(tmp_path: Path) -> None:
         "[pcie]\ntags = 48\n": "tags is 48; it must be a power of two from 32 to 256",
         "[pcie]\nvectors = 129\n": "vectors is 129; it must be from 2 to 128",
         "[pcie]\ntimeout_us = 1\n": "timeout_us is 1; it must be from 50 to 50000",
+        "[pcie]\nhost_bytes = 100\n": "host_bytes is 100; it must be a multiple of 4096",
+        "[pcie]\nhost_bytes = 1_073_741_824\n": "and half of the memory at most, 536870912",
         "[pcie]\nlanes = 16\n": "unknown key lanes",
         "[pcie]\ncopy = 1\n": "copy is 1; it must be of type bool",
         "[pcie]\nnetwork_card = 1\n": "network_card is 1; it must be of type bool",

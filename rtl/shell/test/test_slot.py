@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from nacelle_sim import ABORT, HOST_MEMORY, NO_RATE_LIMIT, READ, UNSUPPORTED, Sent, SlotError
 from nacelle_tb.cci import address
+from nacelle_tb.event_log import logged
 from nacelle_tb.load import Flow, Load, figures
 from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, ip_bytes
 from nacelle_tb.session import Network, SimDevice, configure, outputs
@@ -21,7 +22,6 @@ HOST = HOST_MEMORY | IOVA
 SIZE = 1 << 20
 NEAR = 0x1000_0000
 MSIX, TRIGGER = 0x10_0000, 0x10_1000
-RING_ENTRIES = constant("event_log_pkg::LOG_RING_ENTRIES")
 REMOTE_OPERATIONAL_ERROR = "NAK 0x63"
 SLOW = {
     **{"jitter_ns": 2000, "reorder": 1, "split": 2, "tail_ppm": 20_000, "tail_ns": 20_000},
@@ -315,18 +315,6 @@ def forget(device: SimDevice) -> None:
         pass
 
 
-def logged(device: SimDevice, counter: str) -> list[int]:
-    """What the event log has been told of this counter of memory errors: its values, the oldest first."""
-    ring = constant("event_log_pkg::LOG_MEMORY_ERROR") >> 6
-    head = device.read(address("event_log.HEAD") + 4 * ring)
-    words = address("event_log.WORDS") + 16 * RING_ENTRIES * ring
-    entries = [
-        [device.read(words + 16 * (i % RING_ENTRIES) + 4 * word) for word in (1, 2, 3)]
-        for i in range(max(0, head - RING_ENTRIES), head)
-    ]
-    return [b for kind, a, b in entries if kind >> 24 == constant("event_log_pkg::LOG_MEMORY_ERROR") and a == address(counter)]
-
-
 def serves(device: SimDevice) -> None:
     """As if nothing had been."""
     places = [("write", HOST + 0x80000), ("read", HOST + 0xA0000), ("read", NEAR)]
@@ -355,7 +343,7 @@ def test_bus_mastering_off_under_load(device: SimDevice, kind: str) -> None:
     configure(device)
     fails(device, [flow(kind, qpn=5)], lambda: device.slot.space(bus_master=0))
     run(device, [flow(kind, base=NEAR, qpn=6)])
-    assert logged(device, f"pcie_requester_{kind}s_off")
+    assert address(f"pcie_requester_{kind}s_off") in [counter for counter, _ in logged(device, "MEMORY_ERROR")]
     before = device.slot.stats.reads + device.slot.stats.writes
     device.step(5000)
     assert device.slot.stats.reads + device.slot.stats.writes == before
@@ -386,7 +374,8 @@ def test_reads_that_go_wrong(what: str) -> None:
         fails(device, [flow("read", qpn=5)])
         cause = {"unsupported_ppm": "unsupported", "abort_ppm": "aborts", "poison_ppm": "poisoned", "loss_ppm": "timeouts"}[what]
         counter = f"pcie_requester_{cause}"
-        told, digits = logged(device, counter), device.counter(counter).bit_length()
+        told = [value for place, value in logged(device, "MEMORY_ERROR") if place == address(counter)]
+        digits = device.counter(counter).bit_length()
         assert 0 < len(told) <= digits == told[-1].bit_length(), "at most once for each binary digit"
         device.step(300_000)  # what else is lost is given up
         run(device, [flow("write", qpn=30), flow("read", base=NEAR, qpn=31)])

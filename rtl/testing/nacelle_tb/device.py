@@ -163,6 +163,7 @@ class Pcie:
     tags: int  # reads of host memory under way
     vectors: int  # of MSI-X
     timeout_us: int  # until such a read is given up
+    host_bytes: int  # of the memory of calls, which the device gives to nobody: the host has them
     copy: bool  # there is a copy engine
     network_card: bool  # there is a second function, a network card
     pairs: int  # of its queues
@@ -481,6 +482,7 @@ def _pcie(table: _Table) -> Pcie:
         table.number("tags", *PCIE_TAGS, power_of_two=True, default=64),
         table.number("vectors", *PCIE_VECTORS, default=32),
         table.number("timeout_us", *PCIE_TIMEOUT_US, default=1000),
+        table.number("host_bytes", 0, 1 << MEMORY_STRIDE_W, default=0),
         table.take("copy", bool, True),
         table.take("network_card", bool, False),
         table.number("pairs", *NETWORK_PAIRS, default=1),
@@ -562,6 +564,11 @@ def check(device: Device) -> None:
     for i, sensor in enumerate(device.sensors):
         if any((sensor.name, sensor.kind) == (other.name, other.kind) for other in device.sensors[:i]):
             raise DescriptionError(f"{where}: sensors[{i}]: there is another {sensor.kind} of {sensor.name}")
+    if device.pcie and (device.pcie.host_bytes % PAGE or device.pcie.host_bytes > device.memory_bytes // 2):
+        raise DescriptionError(
+            f"{where}, [pcie]: host_bytes is {device.pcie.host_bytes}; it must be a multiple of {PAGE}, "
+            f"and half of the memory at most, {device.memory_bytes // 2}"
+        )
     slots, slot_bytes = device.image_slots, device.image_slot_bytes
     if slots & (slots - 1) or slots * slot_bytes > min(MAX_STORE, device.memory_bytes // 4):
         raise DescriptionError(

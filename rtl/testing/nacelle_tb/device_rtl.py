@@ -147,7 +147,7 @@ def device_package(device: Device) -> str:
     depths = [device.call_completions, device.management_completions]
     depths += [socket.completions for socket in device.sockets if socket.completions]
     reach = ", ".join(f"{device.targets}'b{mask:0{device.targets}b}" for mask in reversed(device.reach()))
-    pcie = device.pcie or Pcie(0, 0, 0, False, False, 0, 0)
+    pcie = device.pcie or Pcie(0, 0, 0, 0, False, False, 0, 0)
     images = []
     for socket in device.sockets:
         names = ["128'd0"] * (MAX_IMAGES - len(socket.images)) + [f'128\'("{kernel.name}")' for kernel in reversed(socket.images)]
@@ -214,6 +214,7 @@ package device_pkg;
   localparam int unsigned PCIE_TAGS = {pcie.tags};
   localparam int unsigned PCIE_VECTORS = {pcie.vectors};
   localparam int unsigned PCIE_TIMEOUT = {pcie.timeout_us * (device.clock_hz // 1_000_000)};
+  localparam longint unsigned PCIE_HOST_BYTES = 64'd{pcie.host_bytes};    // of the memory of calls: the host's
   localparam bit COPY = 1'b{int(pcie.copy)};                 // there is a copy engine
   localparam bit NETWORK_CARD = 1'b{int(pcie.network_card)};         // there is a second function, a network card
   localparam int unsigned NETWORK_PAIRS = {pcie.pairs};        // of its queues

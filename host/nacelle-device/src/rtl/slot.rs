@@ -223,7 +223,8 @@ struct Access {
 
 /// A function-level reset, and whether the model has begun it.
 struct Reset {
-    token: Token,
+    /// Of the client that waits for it; `None`: its client has gone.
+    token: Option<Token>,
     begun: bool,
 }
 
@@ -443,7 +444,9 @@ impl Card {
             self.reset = None;
             self.has_table = false;
             while sim.pull_slot_interrupt(self.number).is_some() {}
-            host.complete(token, Ok(&[]));
+            if let Some(token) = token {
+                host.complete(token, Ok(&[]));
+            }
         }
     }
 
@@ -516,7 +519,7 @@ impl Function for Seat<'_> {
     fn reset(&mut self, host: &mut Host<'_>, _cause: ResetCause, token: Token) -> Result<Answer, Errno> {
         self.card.refuse_all(self.sim);
         self.card.access = None;
-        self.card.reset = Some(Reset { token, begun: false });
+        self.card.reset = Some(Reset { token: Some(token), begun: false });
         self.card.reset_goes_on(self.sim, host);
         Ok(Answer::Later)
     }
@@ -547,12 +550,17 @@ impl Function for Seat<'_> {
         }
     }
 
-    fn client(&mut self, _host: &mut Host<'_>, present: bool) {
+    /// A client that has gone leaves nothing under way, as the kernel's VFIO sees to: the function is reset. Else what it has begun (copies,
+    /// for example) would go on in the memory of the next one, which can have the same addresses.
+    fn client(&mut self, host: &mut Host<'_>, present: bool) {
         if !present {
             self.card.refuse_all(self.sim);
             self.card.access = None;
             self.card.unmapping = None;
             self.card.take_away(self.sim, &(0..=u64::MAX));
+            let begun = self.card.reset.as_ref().is_some_and(|reset| reset.begun);
+            self.card.reset = Some(Reset { token: None, begun });
+            self.card.reset_goes_on(self.sim, host);
         }
     }
 }

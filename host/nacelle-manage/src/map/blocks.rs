@@ -1524,7 +1524,7 @@ pub mod copy {
     pub const BLOCK: Block = Block {
         name: "copy",
         kind: *b"COPY",
-        version: 0x00010000,
+        version: 0x00010001,
         registers: &[
             TYPE,
             VERSION,
@@ -1543,6 +1543,10 @@ pub mod copy {
             ERRORS,
             BYTES_LO,
             BYTES_HI,
+            MEMORY_LO,
+            MEMORY_HI,
+            MEMORY_SIZE_LO,
+            MEMORY_SIZE_HI,
         ],
     };
     /// 0x434f5059, "COPY": the copy engine.
@@ -1591,6 +1595,14 @@ pub mod copy {
     pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x3c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Bytes that were given to memory, lower half." };
     /// Upper half. Read it before and after the lower one.
     pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x40, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Upper half. Read it before and after the lower one." };
+    /// Device address of the memory that is the host's, lower half: the device gives it to nobody.
+    pub const MEMORY_LO: Register = Register { name: "MEMORY_LO", offset: 0x44, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Device address of the memory that is the host's, lower half: the device gives it to nobody." };
+    /// Its upper half.
+    pub const MEMORY_HI: Register = Register { name: "MEMORY_HI", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Its upper half." };
+    /// Its bytes, lower half.
+    pub const MEMORY_SIZE_LO: Register = Register { name: "MEMORY_SIZE_LO", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Its bytes, lower half." };
+    /// Upper half.
+    pub const MEMORY_SIZE_HI: Register = Register { name: "MEMORY_SIZE_HI", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Upper half." };
 }
 
 /// Socket.

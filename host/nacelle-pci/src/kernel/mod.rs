@@ -344,6 +344,10 @@ impl<S: System> PciDevice for KernelDevice<S> {
         Ok(interrupt.wait(wait)?)
     }
 
+    fn alarm(&self) -> Result<Option<OwnedFd>, PciError> {
+        Ok(None)
+    }
+
     fn reset(&mut self) -> Result<(), PciError> {
         if !self.resettable {
             return Err(PciError::Unusable("it cannot be reset"));

@@ -192,6 +192,30 @@ class AdmissionEnded(Error, ConnectionError):
     code = 28
 
 
+class Slot(Error, ConnectionError):
+    """The device in a slot cannot be used, or has gone."""
+
+    code = 29
+
+
+class DeviceMemory(Error):
+    """So much of the device's memory is not free, or not there."""
+
+    code = 30
+
+
+class CopyFailed(Error):
+    """A copy between host and device memory failed."""
+
+    code = 31
+
+
+class CopiesFull(Error):
+    """So many copies are under way that there is no room for more."""
+
+    code = 32
+
+
 class ClosedHandle(Error):
     """The device, connection or call was closed before."""
 

@@ -158,6 +158,26 @@ impl ErrorCode {
                 "The entry of its token or address was revoked, or its time is over.",
                 "ask the device's administrator for a new token",
             ),
+            Self::Slot => (
+                "The device in a slot cannot be used, or has gone.",
+                "None is there, another program has it, it is not enabled, it has no copy engine, or it ended.",
+                "start one with 'nacelle device --slot SOCKET' and a library with [pcie], or end the program that has it",
+            ),
+            Self::DeviceMemory => (
+                "So much of the device's memory is not free, or not there.",
+                "Buffers of this program have it, or [pcie] host_bytes of the device's description is small.",
+                "close buffers, or build a device with more host_bytes",
+            ),
+            Self::CopyFailed => (
+                "A copy between host and device memory failed.",
+                "An address that no memory has, memory that failed, or the function was reset.",
+                "see in the message which copy it was, and with 'nacelle log' what the device says",
+            ),
+            Self::CopiesFull => (
+                "So many copies are under way that there is no room for more.",
+                "The ring of the copy engine is full.",
+                "wait for a copy, or make the ring longer when the slot is opened",
+            ),
         };
         Text { meaning, cause, advice }
     }
