@@ -301,3 +301,26 @@ impl World {
         assert!(matches!(next.receive(), Ok(Received::Message)), "the next one is served");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else what is found is found beside the point.
+    #[test]
+    fn vhost_samples_let_the_card_run() {
+        let ran = samples().into_iter().filter(|sample| {
+            let mut world = World::new();
+            let (mut input, mut ran) = (&sample[..], false);
+            while let Some((&kind, rest)) = input.split_first() {
+                input = rest;
+                world.command(kind, &mut input);
+                world.turn();
+                ran |= world.backend.is_running();
+            }
+            world.part();
+            ran
+        });
+        assert_eq!(ran.count(), 5, "all but the first");
+    }
+}

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nacelle::Descriptor;
 use nacelle_device::Place;
+use nacelle_wire::MacAddr;
 use serde::Serialize;
 
 use crate::args::{Cli, NicArgs};
@@ -31,6 +32,7 @@ const BESIDE: u32 = 1 << 8;
 pub(crate) struct Guest {
     socket: PathBuf,
     ip: (Ipv4Addr, u8),
+    mac: MacAddr,
     /// The kernel of User-mode Linux and its modules.
     uml: Option<(PathBuf, PathBuf)>,
     has_qemu: bool,
@@ -84,7 +86,8 @@ impl Guest {
             let modules = if modules.is_dir() { modules } else { Path::new("/usr").join(MODULES) };
             (kernel, modules)
         });
-        Ok(Self { socket: socket.to_owned(), ip, uml, has_qemu: found(QEMU).is_some(), init })
+        let mac = card_mac(place.identity.mac);
+        Ok(Self { socket: socket.to_owned(), ip, mac, uml, has_qemu: found(QEMU).is_some(), init })
     }
 
     /// Says how a guest is started.
@@ -123,14 +126,22 @@ impl Guest {
         ))
     }
 
-    /// What a line for QEMU needs besides a guest: its memory shared, its card without MSI-X, with which QEMU 7.2 fails here.
+    /// What a line for QEMU needs besides a guest: its memory shared; the card's MAC address, as it may send from no other; no MSI-X, with
+    /// which QEMU 7.2 fails.
     fn qemu(&self) -> String {
         format!(
             "{QEMU} -m 512 -object memory-backend-memfd,id=memory,size=512M,share=on -machine memory-backend=memory \
-             -chardev socket,id=card,path={} -netdev vhost-user,id=net,chardev=card -device virtio-net-pci,netdev=net,vectors=0",
-            quoted(&self.socket)
+             -chardev socket,id=card,path={} -netdev vhost-user,id=net,chardev=card -device virtio-net-pci,netdev=net,vectors=0,mac={}",
+            quoted(&self.socket),
+            self.mac,
         )
     }
+}
+
+/// The MAC address of a device's network card: the device's with another bit (docs/reference/network-card.md).
+fn card_mac(MacAddr([first, rest @ ..]): MacAddr) -> MacAddr {
+    let [b, c, d, e, f] = rest;
+    MacAddr([first ^ 4, b, c, d, e, f])
 }
 
 /// What to try without User-mode Linux.

@@ -3,6 +3,7 @@
 //! device. They need the library of `devices/nic.toml` at 64 bits.
 
 #[path = "../../nacelle-vhost/tests/support/front.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each user takes a part")]
 mod front;
 
 use std::path::{Path, PathBuf};

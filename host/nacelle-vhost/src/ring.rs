@@ -115,7 +115,7 @@ impl Ring {
         Ok(())
     }
 
-    /// The driver is called by this descriptor from now on, or not at all.
+    /// The driver is called by this descriptor from now on, or not at all; and once at once, as it may have missed a call by the one before.
     pub(crate) fn call_by(&mut self, descriptor: Option<OwnedFd>) -> Result<(), Refusal> {
         self.call = match descriptor {
             None => None,
@@ -123,6 +123,7 @@ impl Ring {
             Some(socket) if is_unix_socket(&socket) => Some(Call::Socket(socket)),
             Some(_) => return Err(Refusal("a driver is to be called by what is neither an eventfd nor a socket")),
         };
+        self.calling |= self.call.is_some();
         Ok(())
     }
 

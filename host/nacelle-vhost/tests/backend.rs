@@ -6,6 +6,7 @@ mod support;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nacelle_vhost::feature;
 use nacelle_vhost::protocol::{self, Config, MemoryRegion, RingAddress, protocol_feature, request};
@@ -162,6 +163,23 @@ fn memory_can_change_where_no_ring_is() {
     // The same place in another file is other memory.
     front.must(request::SET_MEM_TABLE, &Front::table(&[Front::region()]), &[&more]);
     assert_eq!(world.seen.memory.load(Ordering::Relaxed), 1);
+}
+
+/// QEMU gives another descriptor when the guest unmasks a vector, and does not hear of a call by the one before any more.
+#[test]
+fn a_new_way_to_call_is_used_at_once() {
+    let world = World::new();
+    let mut front = world.front(By::Eventfd);
+    front.set_up(V1, ACK);
+    front.must_work();
+    let (first, second) = (front::eventfd(), front::eventfd());
+    for call in [&first, &second] {
+        front.must(request::SET_VRING_CALL, &1u64.to_ne_bytes(), &[call]);
+        assert!(front::wait_for(call, Duration::from_secs(20)));
+        rustix::io::read(call, &mut [0; 8]).unwrap();
+    }
+    front.send(&[1; 60]);
+    assert!(front::wait_for(&second, Duration::from_secs(20)) && !front::wait_for(&first, Duration::ZERO));
 }
 
 /// What is refused changes nothing: the front end that hears of it goes on, another one loses its connection.
