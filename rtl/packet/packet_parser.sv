@@ -8,6 +8,8 @@
 // options and IPv6 headers without extension headers only. icrc_state, which processes the beats before the frame is classified, relies on
 // that: CLASS_ROCE has no other layout.
 //
+// Whether the network card of the host gets a frame, beside a unit of the device or alone, is in `checks`.
+//
 // What is behind the IP header is read by the same logic for both versions, from a window that begins there.
 //
 // One beat a cycle, never stalls, gaps between beats are allowed. `headers` is valid in the cycle after the frame's last beat. `v6` belongs

@@ -6,7 +6,7 @@
 // One beat a cycle with no stall for every frame size, including single-beat frames back to back. Fixed latency: `frame` is valid 11 cycles
 // after the frame's last beat was accepted, the first beat of `payload` 12. Received frames wait in stores for RECORDS frames and for at
 // least twice MAX_FRAME. A MAC cannot stall: `rx.tready` is always high, and a frame that begins when there is no space for MAX_FRAME is
-// dropped as a whole and counted. Bytes after the IP packet (Ethernet padding) are ignored.
+// dropped as a whole and counted. `card_verdict` says of each frame whether the network card gets it. Bytes after the IP packet (Ethernet padding) are ignored.
 module packet_rx
   import packet_pkg::*;
   import frame_pkg::*;

@@ -65,13 +65,15 @@ class NetDriver:
             self.queues[-1].want_interrupt(False)
 
     def publish(self, number: int) -> None:
-        """Makes visible, and notifies if the device wants it."""
+        """Makes visible, and notifies by `notify` if the device wants it."""
         if self.queues[number].publish() and self._notify:
             self._notify(number)
 
     async def show(self, number: int) -> None:
-        """The same, by the register."""
-        if self.queues[number].publish():
+        """The same; without `notify` by the register."""
+        if self._notify:
+            self.publish(number)
+        elif self.queues[number].publish():
             await self.pci.notify(number)
 
     def transmit(self, frame: bytes, number: int = 1, cuts: int = 0, direct: int | None = None, head: bytes | None = None) -> None:
@@ -112,7 +114,7 @@ class NetDriver:
         self.memory.write(ack, b"\xee")
         buffers = scattered(self.memory, self.heap, command, at) + [Buffer(ack, 1, writable=True)] * answer
         self.queues[number].add(buffers, direct=direct)
-        self.publish(number)
+        await self.show(number)
         ((_, length, _),) = await self.reap(number)
         assert length == int(answer)
         return self.memory.read(ack, 1)[0] if answer else None
