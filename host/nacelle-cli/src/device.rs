@@ -119,6 +119,7 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     if args.soft {
         return serve(args, &place, SoftEngine::new(soft_config(args)?), &ready);
     }
+    without_software(args)?;
     let library = find_library(args.library.as_deref(), "", args.wave.is_some())?;
     let engine = rtl(args, &place, &library, args.vhost_user.as_deref())?;
     serve(args, &place, engine, &ready)
@@ -132,6 +133,7 @@ pub(crate) fn nic(cli: &Cli, args: &NicArgs) -> Result<(), Failure> {
     if device.slot_net.is_some() {
         return Err(Failure::usage("the network card is the guest's", "leave --slot-net out, or use: nacelle device"));
     }
+    without_software(device)?;
     let library = find_library(device.library.as_deref(), "nic", device.wave.is_some())
         .map_err(|error| Failure::usage(error.to_string(), "build it with: make sim SIM_ARGS='--device nic'"))?;
     let place = find_place(cli, device, DeviceKind::Rtl)?;
@@ -149,8 +151,8 @@ fn find_place(cli: &Cli, args: &DeviceArgs, kind: DeviceKind) -> Result<Place, F
     Ok(place)
 }
 
-/// The simulated RTL of a library, with its network card at `card`.
-fn rtl(args: &DeviceArgs, place: &Place, library: &Path, card: Option<&Path>) -> Result<RtlEngine, Failure> {
+/// Refuses what only the software device has.
+fn without_software(args: &DeviceArgs) -> Result<(), Failure> {
     let of_software = [
         ("--memory", args.memory.is_some()),
         ("--connections", args.connections.is_some()),
@@ -164,6 +166,11 @@ fn rtl(args: &DeviceArgs, place: &Place, library: &Path, card: Option<&Path>) ->
             return Err(Failure::usage(said, "add --soft, or leave the option out"));
         }
     }
+    Ok(())
+}
+
+/// The simulated RTL of a library, with its network card at `card`.
+fn rtl(args: &DeviceArgs, place: &Place, library: &Path, card: Option<&Path>) -> Result<RtlEngine, Failure> {
     let library = SimLibrary::load(library)?;
     let config = SimConfig {
         line_rate_mbps: args.line_rate.unwrap_or_default(),

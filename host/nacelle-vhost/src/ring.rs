@@ -149,6 +149,11 @@ impl Ring {
         self.kicked |= read == Ok(8);
     }
 
+    /// Whether the driver is called by a descriptor.
+    pub(crate) fn has_call(&self) -> bool {
+        self.call.is_some()
+    }
+
     /// Calls the driver, if there is a way to.
     pub(crate) fn call(&mut self) {
         match &self.call {

@@ -282,14 +282,19 @@ impl Session {
     }
 
     /// Calls the driver where that is due. What the front end has no room for waits, and is one call however often it was due.
+    ///
+    /// A ring with a descriptor for calls is called by that also where notifications are messages: QEMU agrees to these and knows none.
     pub(crate) fn call(&mut self) {
         self.flush();
-        if self.protocol & offer::INBAND_NOTIFICATIONS == 0 {
-            self.rings.iter_mut().filter(|ring| ring.calling).for_each(Ring::call);
-            return;
-        }
+        let by_message = self.protocol & offer::INBAND_NOTIFICATIONS != 0;
         for index in 0..RINGS {
-            if self.rings[index].calling && self.has_room() {
+            let ring = &mut self.rings[index];
+            if !ring.calling {
+                continue;
+            }
+            if ring.has_call() {
+                ring.call();
+            } else if by_message && self.has_room() {
                 self.ask(backend_request::VRING_CALL, RingState { index: index as u32, number: 0 }.as_bytes());
                 self.rings[index].calling = false;
             }

@@ -22,7 +22,9 @@ const V1: u64 = feature::VERSION_1;
 #[test]
 fn frames_go_by_every_way_to_kick_and_call() {
     let world = World::new();
-    for (by, protocol) in [(By::Eventfd, ACK), (By::Socket, ACK), (By::Message, ACK | INBAND)] {
+    // QEMU agrees to messages, and gives eventfds all the same.
+    let ways = [(By::Eventfd, ACK), (By::Eventfd, ACK | INBAND), (By::Socket, ACK), (By::Message, ACK | INBAND)];
+    for (by, protocol) in ways {
         for sealed in [true, false] {
             let mut front = Front::connect(&world.path, by, sealed);
             front.set_up(V1, protocol);
@@ -32,7 +34,7 @@ fn frames_go_by_every_way_to_kick_and_call() {
         }
     }
     let counters = world.end();
-    assert_eq!((counters.front_ends, counters.starts, counters.refused, counters.thrown_out), (6, 6, 0, 0));
+    assert_eq!((counters.front_ends, counters.starts, counters.refused, counters.thrown_out), (8, 8, 0, 0));
 }
 
 #[test]
