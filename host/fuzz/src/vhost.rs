@@ -117,6 +117,10 @@ impl PciDevice for PaperCard {
         Ok(interrupt.wait(wait)?)
     }
 
+    fn alarm(&self) -> Result<Option<std::os::fd::OwnedFd>, PciError> {
+        Ok(None)
+    }
+
     fn reset(&mut self) -> Result<(), PciError> {
         self.0.borrow_mut().registers.clear();
         Ok(())
