@@ -21,7 +21,7 @@ const PATTERN: u64 = 64 << 10;
 
 /// A device in a slot. Clones are the same device; any thread may use them.
 ///
-/// It is closed when the last clone and the last [`Copy`] have gone. What is under way then is given up.
+/// It is closed when the last clone and the last [`Copy`](struct@Copy) have gone. What is under way then is given up.
 #[derive(Debug, Clone)]
 pub struct Slot {
     engine: Arc<Engine>,
