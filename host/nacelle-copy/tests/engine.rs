@@ -162,6 +162,7 @@ impl Device {
             identity: Identity::default(),
             bars: vec![bar],
             msix: Msix { vectors: 2, table: place(1 << 20), pending: place((1 << 20) + 0x800) },
+            vendor: Vec::new(),
             link: Link { generation: 3, lanes: 16 },
             max_payload: 256,
         });
