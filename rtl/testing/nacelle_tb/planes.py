@@ -77,6 +77,8 @@ def copy(data_w: int) -> str:
         "bus": AxilSlave(12),
         "mem": AxiMaster(data_w),
         "interrupt": Source("logic [4:0]"),
+        "stops": Plain("output", "logic"),
+        "state": Plain("output", "copy_pkg::copy_state_t"),
         "idle": Plain("output", "logic"),
     }
     return wrapper("copy_engine", {"DATA_W": data_w}, ports)
