@@ -25,6 +25,7 @@ from conftest import ROOT, Wire
 sys.path.insert(0, str(ROOT / "interop"))
 import image
 import uml
+from nacelle_tb.long import LONG
 
 LIBRARY = ROOT / "build/sim/libnacelle_sim_64_nic.so"
 PEER = "10.77.0.9"
@@ -190,6 +191,7 @@ def test_a_guest_boots_with_the_card_and_pings(wire: Wire, cards: Cards) -> None
         assert counters["slot.violations"] == counters["slot.iommu_faults"] == counters["vhost.rings_lost"] == 0
 
 
+@pytest.mark.skipif(not LONG, reason="takes minutes, and both processors: make test-long")
 def test_two_guests_on_two_devices(wire: Wire, cards: Cards) -> None:
     """ping, a file by TCP, and iperf3: every segment goes through both devices."""
     left, right = cards("left"), cards("right")
@@ -224,6 +226,7 @@ def test_two_guests_on_two_devices(wire: Wire, cards: Cards) -> None:
         assert counters["slot.violations"] == counters["vhost.rings_lost"] == counters["vhost.requests_refused"] == 0
 
 
+@pytest.mark.skipif(not LONG, reason="takes minutes, and both processors: make test-long")
 def test_a_guest_that_is_killed_costs_nobody_else_anything(wire: Wire, cards: Cards) -> None:
     """While it sends as fast as it can, and a peer calls the device."""
     wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
