@@ -384,7 +384,7 @@ module control_plane
           vid: settings.VLAN.vid.value
       }
   };
-  // Its own address is the device's with one bit turned over, and not of a manufacturer.
+  // Its own address is the device's with one bit inverted, and locally administered.
   mac_t card_mac;
   always_comb begin
     card_mac = mac ^ CARD_MAC_BIT;

@@ -4,7 +4,7 @@
 package card_pkg;
   import packet_pkg::*;
 
-  // In which the MAC address of the card differs from that of the device.
+  // The bit in which the MAC address of the card differs from that of the device.
   localparam mac_t CARD_MAC_BIT = 48'h0400_0000_0000;
 
   // Which frames the card gets and may send.
@@ -18,7 +18,7 @@ package card_pkg;
     logic any_source;     // it may send from other MAC addresses than its own
   } card_settings_t;
 
-  // By it frames are dealt out among pairs of queues.
+  // Selects the pair of queues.
   typedef logic [1:0] flow_t;
 
   // Of TCP and UDP: each bit is the sum of some bits of addresses and ports.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Receive side of the network card: the frames of the line as they came, with what packet_rx has found out about each of them. Frames are
-// handed on whether or not the card gets them: it stores them anyway, and forgets them if `out_verdict` says so with their last beat.
+// Receive side of the network card: the frames of the line as they came, with what packet_rx has found out about each of them. All frames are
+// passed on: virtio_net_rx stores them, and drops those that are not wanted by the `out_verdict` with their last beat.
 //
 // A delay line of fixed length, behind which the verdict of a frame is there before its last beat is. Latency DELAY + 1 cycles, one beat a
 // cycle. Nothing stops it, and so the card cannot hold up what passes beside it.

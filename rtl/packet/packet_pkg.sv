@@ -46,7 +46,7 @@ package packet_pkg;
 
   localparam mac_t MAC_BROADCAST = '1;
   localparam int unsigned MAC_GROUP_BIT = 40;  // set in group addresses (IEEE 802, 8.2)
-  localparam int unsigned MAC_LOCAL_BIT = 41;  // set in addresses that no manufacturer has given
+  localparam int unsigned MAC_LOCAL_BIT = 41;  // set in locally administered addresses (IEEE 802, 8.2)
 
   // The Ethernet address of an IPv6 group (RFC 2464, 7).
   function automatic mac_t mac_of_group(ip_addr_t ip);

@@ -33,7 +33,7 @@ module network_card
     axis_if.source        tx,
     output logic          idle
 );
-  // ---- receive: what the card does not want it forgets ----
+  // ---- receive: virtio_net drops what is not wanted ----
   net_rx_t rx_info;
   assign rx_info = '{
       vq: PAIRS > 1 ? queue_t'({rx_verdict.flow, 1'b0}) : '0,

@@ -42,7 +42,7 @@ pub(crate) fn copy(cli: &Cli, args: &CopyArgs) -> Result<(), Failure> {
     let mover = Mover { slot, timeout, verify: args.verify };
     let (bytes, device_address) = match (&args.from, &args.to) {
         (Place::Device(from), to) => {
-            let needs = || Failure::usage("how many bytes of the device?", "say it by --length BYTES");
+            let needs = || Failure::usage("the number of bytes is missing", "name it with --length BYTES");
             let length = length.ok_or_else(needs)?;
             let source = mover.part(*from, length)?;
             match to {
@@ -103,11 +103,11 @@ fn open(from: &Place, skip: u64) -> Result<Box<dyn Read>, Failure> {
 }
 
 fn input_failed(error: &io::Error) -> Failure {
-    Failure::usage(format!("the input cannot be read: {error}"), "is it there, and yours?")
+    Failure::usage(format!("the input cannot be read: {error}"), "check that it exists and that you may read it")
 }
 
 fn output_failed(error: &io::Error) -> Failure {
-    Failure::usage(format!("the output cannot be written: {error}"), "is there room where it goes?")
+    Failure::usage(format!("the output cannot be written: {error}"), "check the free space where it goes")
 }
 
 /// Fills as much of the buffer as the input has.

@@ -86,7 +86,7 @@ impl Guest {
             let modules = if modules.is_dir() { modules } else { Path::new("/usr").join(MODULES) };
             (kernel, modules)
         });
-        let mac = card_mac(place.identity.mac);
+        let mac = place.identity.network_card_mac();
         Ok(Self { socket: socket.to_owned(), ip, mac, uml, has_qemu: found(QEMU).is_some(), init })
     }
 
@@ -136,12 +136,6 @@ impl Guest {
             self.mac,
         )
     }
-}
-
-/// The MAC address of a device's network card: the device's with another bit (docs/reference/network-card.md).
-fn card_mac(MacAddr([first, rest @ ..]): MacAddr) -> MacAddr {
-    let [b, c, d, e, f] = rest;
-    MacAddr([first ^ 4, b, c, d, e, f])
 }
 
 /// What to try without User-mode Linux.

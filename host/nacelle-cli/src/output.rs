@@ -13,7 +13,7 @@ use crate::failure::Failure;
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::usage(format!("cannot write the result: {error}"), "is there room where it goes?"))
+            Err(Failure::usage(format!("cannot write the result: {error}"), "check the free space where it goes"))
         }
         _ => Ok(()),
     }

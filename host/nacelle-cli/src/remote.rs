@@ -53,7 +53,12 @@ impl Token {
 
 /// Why a file of the user's cannot be read.
 pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
-    move |error| Failure::usage(format!("cannot read {}: {error}", path.display()), "is it there, and yours?")
+    move |error| {
+        Failure::usage(
+            format!("cannot read {}: {error}", path.display()),
+            "check that it exists and that you may read it",
+        )
+    }
 }
 
 /// Reads a file that others than its owner cannot read.

@@ -2,7 +2,7 @@
 //! The driver of the copy engine: lists of descriptors go in, and each list ends with a result.
 //!
 //! Any thread can put lists in and wait. One of those that wait, the *leader*, sleeps until the device interrupts; the others sleep until
-//! the leader has looked at the completions. So nobody needs a thread of his own, and no wait holds a lock that another one needs.
+//! the leader has looked at the completions. So no thread of the driver's own is needed, and no wait holds a lock that another one needs.
 //!
 //! Locks are taken in this order: `state`, `device`.
 
@@ -37,7 +37,7 @@ pub struct Options {
     pub timeout: Duration,
     /// The rings have 2<sup>n</sup> places, n from 5 to 15: so many copies can be under way.
     pub ring_log: u32,
-    /// Whoever waits looks at the memory all the time, and no interrupts are asked for. It costs a processor, and is the fastest.
+    /// A thread that waits polls the memory, and no interrupts are asked for. It occupies a processor, and is the fastest.
     pub poll: bool,
     /// When nothing has ended for so long, it is asked whether the engine has stopped. That it stops is told by an interrupt, but not when
     /// it may send none.

@@ -42,6 +42,16 @@ pub struct Identity {
     pub gateway: Option<Ipv4Addr>,
 }
 
+impl Identity {
+    /// The MAC address of the device's network card, unless it shares the device's: that of the device with one bit inverted, locally
+    /// administered (docs/reference/network-card.md).
+    #[must_use]
+    pub fn network_card_mac(&self) -> MacAddr {
+        let MacAddr([first, b, c, d, e, f]) = self.mac;
+        MacAddr([(first ^ 4) | 2, b, c, d, e, f])
+    }
+}
+
 /// A device without a network: the caller advances the time, and moves what goes in and comes out: frames ([`FrameEngine`]) or
 /// datagrams ([`DatagramEngine`]).
 pub trait Engine: Manage {
@@ -122,4 +132,18 @@ pub trait DatagramEngine: Engine {
 
     /// Takes what it sends next, up to `batch` segments, into `buffer`.
     fn transmit(&mut self, now: Instant, buffer: &mut [u8], batch: Batch) -> Option<Transmit>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_card_has_a_locally_administered_address_of_its_own() {
+        for (device, card) in [(0x02, 0x06), (0x00, 0x06), (0x06, 0x02), (0x04, 0x02)] {
+            let mac = MacAddr([device, 1, 2, 3, 4, 5]);
+            let identity = Identity { mac, ip: Ipv4Addr::UNSPECIFIED, prefix_len: 0, gateway: None };
+            assert_eq!(identity.network_card_mac(), MacAddr([card, 1, 2, 3, 4, 5]));
+        }
+    }
 }

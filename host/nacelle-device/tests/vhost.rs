@@ -102,11 +102,9 @@ impl Bench {
         Some(Self { socket, place, to_device, from_device, stop, device: Some(device), _temp: temp })
     }
 
-    /// The card's own address: the device's with another bit.
+    /// The card's own address.
     fn card(&self) -> MacAddr {
-        let MacAddr([first, rest @ ..]) = self.place.identity.mac;
-        let [b, c, d, e, f] = rest;
-        MacAddr([first ^ 4, b, c, d, e, f])
+        self.place.identity.network_card_mac()
     }
 
     /// The next frame that the device sends to an address, among others.

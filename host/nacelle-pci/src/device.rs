@@ -120,8 +120,8 @@ pub trait PciDevice {
     /// If the device has gone.
     fn wait(&mut self, interrupt: &Interrupt, wait: Duration) -> Result<u64, PciError>;
 
-    /// A descriptor that hangs up (`POLLHUP`, `POLLRDHUP`) when the device goes, for who waits for an [`Interrupt`] by himself: nothing else
-    /// would end that wait. `None`: nobody tells that it goes.
+    /// A descriptor that hangs up (`POLLHUP`, `POLLRDHUP`) when the device goes, for a caller that polls the eventfd of an [`Interrupt`]
+    /// itself: nothing else ends such a wait. `None`: this way to a device has no such descriptor.
     ///
     /// # Errors
     /// That of the system.

@@ -47,7 +47,7 @@ impl VhostCard {
             if let Err(error) = ended
                 && !stopped.load(Ordering::Relaxed)
             {
-                tell(&format!("no guest is served any more: {error}"));
+                tell(&format!("the network card is no longer served: {error}"));
             }
         };
         let thread = std::thread::Builder::new().name("vhost".into()).spawn(serve).map_err(system("a thread"))?;
