@@ -380,7 +380,8 @@ void nacelle_sim_destroy(nacelle_sim *sim) { delete sim; }
 uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop) {
     const uint64_t begin = sim->stats.cycles;
     const auto happened = [&] {
-        return (stop & NACELLE_SIM_STOP_FRAME && !sim->sink.sent.empty()) || (stop & NACELLE_SIM_STOP_SLOT && sim->slot.something_waits());
+        return (stop & NACELLE_SIM_STOP_FRAME && !sim->sink.sent.empty()) || (stop & NACELLE_SIM_STOP_SLOT && sim->slot.something_waits())
+            || (stop & NACELLE_SIM_STOP_IDLE && sim->idle());
     };
     while (sim->stats.cycles - begin < cycles && !happened()) sim->cycle();
     return sim->stats.cycles - begin;

@@ -89,6 +89,7 @@ void nacelle_sim_destroy(nacelle_sim *sim);
 uint64_t nacelle_sim_step(nacelle_sim *sim, uint64_t cycles, int stop);
 #define NACELLE_SIM_STOP_FRAME 1   /* a frame waits that the device has sent */
 #define NACELLE_SIM_STOP_SLOT 2    /* an interrupt, a message, a fault or an answer of the slot waits */
+#define NACELLE_SIM_STOP_IDLE 4    /* the device is idle, see nacelle_sim_idle */
 
 /* True if nothing moves inside the device and no frame waits to enter: only timers can change its state. */
 int nacelle_sim_idle(const nacelle_sim *sim);

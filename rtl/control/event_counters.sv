@@ -3,7 +3,8 @@
 // Counts the pulses of every event: 32 bits each, modulo 2^32, no pulse lost.
 //
 // A few bits for each event accumulate pulses; a walker visits one event a cycle and adds them to the total in a RAM. So a
-// total is at most COUNTERS cycles late, and a read, answered at the walker's next visit, takes up to COUNTERS + 2 cycles.
+// total is at most COUNTERS * SPACING / (SPACING - 1) cycles late. An event that is to be read is visited out of turn, once in SPACING
+// cycles: a read takes 2 to SPACING cycles, and in the first round after reset up to COUNTERS + 2.
 //
 // Of some events the log is told when the total gets one more binary digit: at the first, second, fourth and so on. So it learns what
 // happens, and how much, but nobody fills it by causing more.
@@ -22,9 +23,11 @@ module event_counters
     output logic [31:0] read_data,
     output log_event_t  to_log         // of those in DROPS and MEMORY_ERRORS
 );
-  // An event pulses at most once a cycle, COUNTERS times between two visits.
   localparam int unsigned COUNTED = COUNTERS - ABSENT;
-  localparam int unsigned GATHER_W = $clog2(COUNTED + 1);
+  localparam int unsigned SPACING = 8;
+  // An event pulses at most once a cycle, so this often between two visits.
+  localparam int unsigned ROUND = (COUNTED * SPACING + SPACING - 2) / (SPACING - 1);
+  localparam int unsigned GATHER_W = $clog2(ROUND + 1);
   localparam int unsigned IDX_W = $clog2(COUNTED);
   typedef logic [IDX_W-1:0] idx_t;
   typedef logic [COUNTED-1:0] plane_t;
@@ -68,20 +71,31 @@ module event_counters
   logic wanted_q, none_q;
   idx_t wanted_index_q;
 
+  // A total is written one cycle after it is read: an event that is visited, or the next one, is not visited out of turn.
+  idx_t turn_q;    // next visit in turn
+  logic [$clog2(SPACING)-1:0] spacing_q;    // cycles until one out of turn is allowed
+  wire out_of_turn = wanted_q && spacing_q == '0 && !first_q && wanted_index_q != visit_q && wanted_index_q != turn_q;
+  wire idx_t visit_d = out_of_turn ? wanted_index_q : turn_q;
+
   always_ff @(posedge clk) begin
     total_q  <= totals[visit_q];
     found_q  <= found;
     index_q  <= visit_q;
     fresh_q  <= first_q;
     gather_q <= gather_d;
-    visit_q  <= (visit_q == '0) ? FIRST : visit_q - 1'b1;
+    visit_q  <= visit_d;
+    if (!out_of_turn) turn_q <= (turn_q == '0) ? FIRST : turn_q - 1'b1;
     if (visit_q == '0) first_q <= 1'b0;
+    if (out_of_turn) spacing_q <= '1;
+    else if (spacing_q != '0) spacing_q <= spacing_q - 1'b1;
     if (rst) begin
       gather_q <= '0;
       found_q  <= '0;
       fresh_q  <= 1'b0;
       visit_q  <= FIRST;
+      turn_q   <= FIRST - 1'b1;
       first_q  <= 1'b1;
+      spacing_q <= '0;
     end
   end
   // ---- event log: a value is less than its exclusive or with a smaller one only if that has fewer digits ----

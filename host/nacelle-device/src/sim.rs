@@ -271,19 +271,19 @@ impl SimLibrary {
 pub enum Stop {
     /// Nothing.
     Never,
-    /// The device has sent a frame.
+    /// The device has sent a frame, or is idle.
     Frame,
-    /// It has sent a frame, or something of its slot waits: an answer, an interrupt, a message, a fault.
+    /// It has sent a frame, or is idle, or something of its slot waits: an answer, an interrupt, a message, a fault.
     FrameOrSlot,
 }
 
 impl Stop {
-    /// `NACELLE_SIM_STOP_FRAME`, `NACELLE_SIM_STOP_SLOT`.
+    /// `NACELLE_SIM_STOP_FRAME`, `NACELLE_SIM_STOP_SLOT`, `NACELLE_SIM_STOP_IDLE`.
     const fn bits(self) -> c_int {
         match self {
             Self::Never => 0,
-            Self::Frame => 1,
-            Self::FrameOrSlot => 3,
+            Self::Frame => 1 | 4,
+            Self::FrameOrSlot => 1 | 2 | 4,
         }
     }
 }
