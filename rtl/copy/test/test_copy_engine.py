@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
-from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Source, run
+from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Reset, Source, run
 from nacelle_tb.cci import offset
 from nacelle_tb.copy import (
     BAD,
@@ -409,7 +409,7 @@ def test_copy_engine(width: int) -> None:
         __file__,
         params={"DATA_W": width, "VECTORS": VECTORS, **MEMORY, "NEXT": NEXT},
         ports={
-            "fabric_rst": Plain("input", "logic"),
+            "fabric_rst": Reset(),
             "reset": Plain("input", "logic"),
             "bus": AxilSlave(12),
             "mem": AxiMaster(width),

@@ -39,6 +39,7 @@ class Bench:
         self.answer = StreamSink(dut, "answer", ANSWER, stall)
         self.claim = StreamSource(dut, "claim", CLAIM, stall)
         dut.watch.value = dut.nd_watch.value = 0
+        dut.answers.value = 1
         self.drops = self.conflicts = self.nd_conflicts = self.malformed = 0
         self.now = START
         dut.now.value = START
@@ -139,6 +140,23 @@ async def answers_a_request_and_learns_from_it(dut, stall: float) -> None:
     )
     assert await bench.resolve(ip) == mac
     await bench.quiet()
+
+
+@cocotb.test()
+async def a_host_that_answers_is_left_to_it(dut) -> None:
+    """Where the host of the network card answers, the device does not; it learns all the same, and asks for itself."""
+    bench = await Bench(dut).start(ipv6=True)
+    dut.answers.value = 0
+    mac, ip = host(7)
+    bench.receive(frames.arp(hwsrc=mac, psrc=ip))
+    bench.receive(frames.solicitation(frames.GLOBAL, src=frames.PEER_GLOBAL))
+    await wait_cycles(dut, 4 * AT_ONCE)
+    assert await bench.resolve(ip) == mac
+    assert await bench.resolve(frames.PEER_GLOBAL) == frames.PEER_MAC
+    await bench.quiet()
+    _, other = host(8)
+    assert await bench.resolve(other) is None
+    assert is_request_for(await bench.sent(), other)
 
 
 @cocotb.test()
@@ -663,6 +681,7 @@ def test_neighbours() -> None:
         ports={
             "now": Plain("input", "logic [47:0]"),
             "local_addr": Plain("input", LOCAL),
+            "answers": Plain("input", "logic"),
             "rx": Sink(RX),
             "tx": Source(TX),
             "query": Sink(QUERY),

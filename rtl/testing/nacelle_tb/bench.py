@@ -71,6 +71,17 @@ class Clock(Plain):
 
 
 @dataclass(frozen=True)
+class Reset(Plain):
+    """A reset beside `rst`: like that one it is high until the clock runs, whatever the port begins with."""
+
+    direction: str = "input"
+    type: str = "logic"
+
+    def connect(self, name: str) -> tuple[str, str]:
+        return f"  logic {name}_begun = 1'b0;\n  always_ff @(posedge clk) {name}_begun <= 1'b1;", f"{name} || !{name}_begun"
+
+
+@dataclass(frozen=True)
 class _Interface:
     """An interface port, spread over one plain port a signal: `<name>_<signal>`."""
 

@@ -14,6 +14,7 @@ from .bench import (
     AxisSource,
     Plain,
     Port,
+    Reset,
     Several,
     Sink,
     Source,
@@ -72,7 +73,7 @@ def pcie_card(data_w: int) -> str:
 def copy(data_w: int) -> str:
     """`tb_copy_engine`, as a device in a slot has it."""
     ports = {
-        "fabric_rst": Plain("input", "logic"),
+        "fabric_rst": Reset(),
         "reset": Plain("input", "logic"),
         "bus": AxilSlave(12),
         "mem": AxiMaster(data_w),
