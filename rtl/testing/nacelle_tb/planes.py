@@ -14,7 +14,6 @@ from .bench import (
     AxisSource,
     Plain,
     Port,
-    Reset,
     Several,
     Sink,
     Source,
@@ -73,7 +72,7 @@ def pcie_card(data_w: int) -> str:
 def copy(data_w: int) -> str:
     """`tb_copy_engine`, as a device in a slot has it."""
     ports = {
-        "fabric_rst": Reset(),
+        "fabric_rst": Plain("input", "logic"),
         "reset": Plain("input", "logic"),
         "bus": AxilSlave(12),
         "mem": AxiMaster(data_w),
