@@ -103,7 +103,7 @@ def test_what_is_wrong_is_named_and_changes_nothing(card: Wire) -> None:
     refused(card, "after 3 bytes", "-", "device:0", "--skip", "4", data=b"123")
     refused(card, "cannot read missing", "missing", "device:0")
     refused(card, "cannot write no/where", "device:0", "no/where", "--length", "1")
-    refused(card, "how many bytes", "device:0", "out")
+    refused(card, "the number of bytes is missing", "device:0", "out")
     refused(card, "--skip is for a file", "device:0", "out", "--length", "1", "--skip", "1")
     refused(card, "neither place is in the device", "in", "out")
     refused(card, "overlap", "device:0", "device:9", "--length", "10")
