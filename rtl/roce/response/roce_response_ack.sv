@@ -2,8 +2,8 @@
 
 // Sends the newest acknowledgement of each QP: at once if no READ or atomic of the QP is queued or on its way to transmission, else when
 // the last of them was selected for transmission. QPs with a pending acknowledgement are served round-robin; acknowledgements that become
-// pending meanwhile are coalesced into one. For each QP the unit tracks whether a response is in roce_tx: handed over (`sent`) and not yet
-// selected (`left`, in the order sent).
+// pending meanwhile are coalesced into one. For each QP the unit counts the responses in roce_tx: handed over (`sent`) and not yet selected
+// (`left`). Those of different QPs leave in any order: with several memories each waits for its own.
 //
 // One a cycle; `name` to `ack` 2 cycles. When `ack` stalls, acknowledgements are coalesced; nothing else stalls.
 module roce_response_ack
@@ -38,58 +38,37 @@ module roce_response_ack
     output roce_rx_events_t events,  // sent_ack, sent_nak, send_rnr_err
     output logic     idle
 );
-  typedef logic [6:0] flight_t;      // counts responses; fewer than half of its range are in roce_tx
-
-  flight_t sent_q, left_q;
-
   // ---- responses in roce_tx ----
-  flight_t last;
-  roce_qp_table #(
-      .T(flight_t),
-      .QPS(QPS)
-  ) last_sent (
-      .clk,
-      .write(sent),
-      .write_index(sent_index),
-      .write_data(sent_q),
-      .read_index(left_index),
-      .read_data(last)
-  );
-  // The selected response was the QP's last, and no other one is handed over in this cycle.
-  logic      landed_q;
-  qp_index_t landed_index_q;
-
-  always_ff @(posedge clk) begin
-    landed_index_q <= left_index;
-    landed_q       <= !rst && left && last == left_q && !(sent && sent_index == left_index);
-    if (rst) begin
-      sent_q <= '0;
-      left_q <= '0;
-    end else begin
-      sent_q <= sent_q + flight_t'(sent);
-      left_q <= left_q + flight_t'(left);
-    end
-  end
-
-  logic flying;
-  roce_qp_flags #(
-      .QPS(QPS)
-  ) flying_flags (
+  logic      flying;
+  logic      left_q, more_left;    // a response was selected; others of its QP are still there
+  qp_index_t left_index_q;
+  roce_qp_outstanding #(
+      .QPS(QPS),
+      .READERS(2)
+  ) responses (
       .clk,
       .rst,
-      .write({landed_q, sent}),
-      .write_index({landed_index_q, sent_index}),
-      .write_data(2'b01),
-      .read_index(index),
-      .read_data(flying)
+      .begins(sent),
+      .begins_index(sent_index),
+      .ends(left),
+      .ends_index(left_index),
+      .index({left_index_q, index}),
+      .outstanding({more_left, flying})
   );
+  always_ff @(posedge clk) begin
+    left_q       <= !rst && left;
+    left_index_q <= left_index;
+  end
+
+  logic [6:0] inside_q;            // of all QPs
+  always_ff @(posedge clk) inside_q <= rst ? '0 : inside_q + 7'(sent) - 7'(left);
 
   // ---- QPs that may send ----
   stream_if #(.T(qp_index_t)) named[4] ();
   stream_if #(.T(qp_index_t)) next ();
   logic list_empty;
-  assign named[0].valid = landed_q;
-  assign named[0].data  = landed_index_q;
+  assign named[0].valid = left_q && !more_left;
+  assign named[0].data  = left_index_q;
   assign named[1].valid = dropped.valid;
   assign named[1].data  = dropped.data;
   assign dropped.ready  = named[1].ready;
@@ -160,7 +139,7 @@ module roce_response_ack
   assign ack.valid = valid_q && may;
   assign ack.data  = ack_tx_t'{qpn: qp_number(index_q), cnp: 1'b0, psn: newest_ack.psn, aeth: newest_ack.aeth};
   assign engaged   = watched || (valid_q && index_q == watch);
-  assign idle      = !valid_q && list_empty && sent_q == left_q && !landed_q;
+  assign idle      = !valid_q && list_empty && inside_q == '0 && !left_q;
 
   wire goes = ack.valid && ack.ready;
   always_comb begin

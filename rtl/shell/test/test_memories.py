@@ -29,6 +29,20 @@ def test_every_memory_is_written_and_read(kind: str, slow: bool) -> None:
             assert flow.done > 5
 
 
+def test_responses_leave_in_another_order() -> None:
+    """Those of one queue pair wait for the slow memory, and those of another one, which were handed over later, leave before them: an
+    acknowledgement of the first goes out all the same, so nothing is sent again."""
+    with SimDevice(64, device="test", line_rate_mbps=0xFFFF_FFFF) as device:
+        configure(device)
+        device.set_memory(2, **SLOW)
+        slow, fast = Flow(2, "both", 256, 1, (BASES[2],)), Flow(3, "read", 256, 4, (BASES[0],))
+        load = Load(device, [slow, fast])
+        load.run(60_000)
+        load.check()
+        assert slow.done > 10 and fast.done > 100
+        assert slow.repeated == fast.repeated == 0
+
+
 def test_nothing_lies_behind_the_last_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A WRITE beyond the third memory is answered with a NAK, remote operational error."""
     with SimDevice(64, device="test", line_rate_mbps=0xFFFF_FFFF) as device:

@@ -34,6 +34,7 @@ class Request:
 
     psn: int
     packets: int
+    reads: bool
     frame: bytes
     address: int
     data: bytes
@@ -44,7 +45,8 @@ class Request:
 
 @dataclass
 class Flow:
-    """A queue pair of the device with the memory that its peer uses, in turn if there are several regions.
+    """A queue pair of the device with the memory that its peer uses, in turn if there are several regions. `kind`: "write", "read", or
+    "both" in turn.
 
     `depth` messages of `size` bytes are under way, at most MTU if they are WRITEs.
     """
@@ -145,11 +147,12 @@ class Load:
 
     def _next(self, flow: Flow) -> Request:
         which = flow.turn % len(flow.bases)
+        reads = flow.kind == "read" or (flow.kind == "both" and flow.turn % 2 == 0)
         slots = flow.region_bytes // flow.size
         address = flow.bases[which] + flow.turn // len(flow.bases) % slots * flow.size
         flow.turn += 1
         reth = struct.pack("!QII", address, flow.keys[which], flow.size)
-        if flow.kind == "read":
+        if reads:
             packets = -(-flow.size // MTU)
             frame = self.peer.roce(READ_REQUEST, flow.qpn, flow.psn, reth, b"")
             data = self.device.dram_read(address, flow.size)
@@ -157,7 +160,7 @@ class Load:
             packets, data = 1, self.random.randbytes(flow.size)
             frame = self.peer.roce(WRITE_ONLY, flow.qpn, flow.psn, reth, data, ack=True)
             flow.content[address] = data
-        request = Request(flow.psn, packets, frame, address, data)
+        request = Request(flow.psn, packets, reads, frame, address, data)
         flow.psn = (flow.psn + packets) % PSNS
         return request
 
@@ -177,16 +180,22 @@ class Load:
                 flow.refused += syndrome >> 5 == 1
                 flow.paused_until = sent.last_beat + (self.rnr_cycles if syndrome >> 5 == 1 else 1)
                 psn -= 1
-            if flow.kind == "write":
-                while flow.under_way and (psn - flow.under_way[0].psn) % PSNS < HALF:
-                    self._finish(flow, sent)
-        elif READ_FIRST <= packet.opcode <= READ_ONLY and flow.under_way:
+            self._written(flow, psn, sent)
+        elif READ_FIRST <= packet.opcode <= READ_ONLY:
+            self._written(flow, packet.psn, sent)
+            if not flow.under_way:
+                return
             request = flow.under_way[0]
             if (packet.psn - request.psn) % PSNS == len(request.got) // MTU:
                 request.got += packet.payload
                 if len(request.got) == len(request.data):
                     assert request.got == request.data, f"queue pair {flow.qpn}: READ of {request.address:#x}"
                     self._finish(flow, sent)
+
+    def _written(self, flow: Flow, psn: int, sent: Sent) -> None:
+        """An answer with this PSN acknowledges all WRITEs up to it."""
+        while flow.under_way and not flow.under_way[0].reads and (psn - flow.under_way[0].psn) % PSNS < HALF:
+            self._finish(flow, sent)
 
     def _finish(self, flow: Flow, sent: Sent) -> None:
         request = flow.under_way.popleft()

@@ -78,7 +78,7 @@ impl Drop for Bench {
 }
 
 /// Runs a device on its wire, as `Host` does, and shows what its slot counts after each turn: management is asked for the counters of the
-/// device as well, which takes tens of thousands of cycles.
+/// device as well, which takes thousands of cycles.
 fn run(mut engine: RtlEngine, place: &Place, ready: &Sender<()>, stop: &AtomicBool, counters: &Mutex<Counters>) {
     let _switch = SwitchHost::start(&place.wire).unwrap();
     let mut link = VirtualWire::join(&place.wire, &place.name).unwrap();
@@ -192,8 +192,6 @@ impl Bench {
     }
 
     /// The device's queue pair of a peer has failed, or fails soon.
-    ///
-    /// Its peer need not hear of it: of a READ and a WRITE that fail at a time neither may be answered.
     pub(crate) fn fails(&self, driver: &mut impl Driver, qpn: u32) {
         let end = Instant::now() + LONG;
         while command(driver, QP_QUERY, &[(0, qpn)]) & 7 != ERR {

@@ -16,6 +16,7 @@ from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from nacelle_tb.bench import AxilSlave, Plain, run
 from nacelle_tb.cci import offset
+from nacelle_tb.long import LONG
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.values import digits
@@ -263,7 +264,8 @@ async def every_prefix_of_ipv6(dut) -> None:
     """The bits at its end, and some others."""
     bench = Bench(dut)
     await bench.start()
-    for prefix in [*range(1, 129), 0, 129, 255]:
+    at_words = [1, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128]
+    for prefix in [*(range(1, 129) if LONG else at_words), 0, 129, 255]:
         ip = random.getrandbits(128) | 1 << 127
         await bench.admit(5, Entry(address=ip, prefix=prefix, v6=True))
         bits = {128 - prefix - 1, 128 - prefix, *random.sample(range(127), 3), 31, 32, 95, 96} & set(range(127))
