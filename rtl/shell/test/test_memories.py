@@ -30,8 +30,8 @@ def test_every_memory_is_written_and_read(kind: str, slow: bool) -> None:
 
 
 def test_responses_leave_in_another_order() -> None:
-    """Those of one queue pair wait for the slow memory, and those of another one, which were handed over later, leave before them: an
-    acknowledgement of the first goes out all the same, so nothing is sent again."""
+    """Those of one queue pair wait for the slow memory, and those of another one, which were handed over later, leave before them.
+    The acknowledgements of the first go out all the same, so nothing is sent again."""
     with SimDevice(64, device="test", line_rate_mbps=0xFFFF_FFFF) as device:
         configure(device)
         device.set_memory(2, **SLOW)

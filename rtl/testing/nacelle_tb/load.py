@@ -45,8 +45,9 @@ class Request:
 
 @dataclass
 class Flow:
-    """A queue pair of the device with the memory that its peer uses, in turn if there are several regions. `kind`: "write", "read", or
-    "both" in turn.
+    """A queue pair of the device with the memory that its peer uses, in turn if there are several regions.
+
+    `kind`: "write", "read", or "both" in turn.
 
     `depth` messages of `size` bytes are under way, at most MTU if they are WRITEs.
     """
