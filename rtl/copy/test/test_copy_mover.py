@@ -61,7 +61,7 @@ class Bench:
             if int(self.dut.rst.value):
                 continue
             valid = int(self.dut.mem_wvalid.value)
-            silent = 0 if valid or not owed else silent + 1
+            silent = 0 if valid or owed <= 0 else silent + 1  # less than 0: memory has taken the data before the address
             assert silent <= 3, "data that an address has announced is not there"
             owed += int(self.dut.mem_awvalid.value) and int(self.dut.mem_awready.value)
             owed -= valid and int(self.dut.mem_wready.value) and int(self.dut.mem_wlast.value)
