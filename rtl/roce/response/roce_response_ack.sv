@@ -60,8 +60,9 @@ module roce_response_ack
     left_index_q <= left_index;
   end
 
-  logic [6:0] inside_q;            // of all QPs
-  always_ff @(posedge clk) inside_q <= rst ? '0 : inside_q + 7'(sent) - 7'(left);
+  typedef logic [8:0] count_t;
+  count_t inside_q;                // of all QPs: fewer than 512, in all lanes
+  always_ff @(posedge clk) inside_q <= rst ? '0 : inside_q + count_t'(sent) - count_t'(left);
 
   // ---- QPs that may send ----
   stream_if #(.T(qp_index_t)) named[4] ();
