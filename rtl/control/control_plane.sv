@@ -4,7 +4,7 @@
 // port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
 // the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for the sensors of the board
 // (board_sensors) if it has some, one for the copy engine (copy_engine) if there is one, one for each socket. Several
-// masters share it. An access takes about 9 cycles, to a counter up to 8 more. An access that no register
+// masters share it. An access takes about 9 cycles, to a counter up to 10 more. An access that no register
 // has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
   import packet_pkg::*;

@@ -4,7 +4,7 @@
 //
 // A few bits for each event accumulate pulses; a walker visits one event a cycle and adds them to the total in a RAM. So a
 // total is at most COUNTERS * SPACING / (SPACING - 1) cycles late. An event that is to be read is visited out of turn, once in SPACING
-// cycles: a read takes 2 to SPACING cycles, and in the first round after reset up to COUNTERS + 2.
+// cycles: a read takes up to SPACING + 2 cycles, and in the first round after reset up to COUNTERS + 2.
 //
 // Of some events the log is told when the total gets one more binary digit: at the first, second, fourth and so on. So it learns what
 // happens, and how much, but nobody fills it by causing more.
@@ -24,7 +24,7 @@ module event_counters
     output log_event_t  to_log         // of those in DROPS and MEMORY_ERRORS
 );
   localparam int unsigned COUNTED = COUNTERS - ABSENT;
-  localparam int unsigned SPACING = 8;
+  localparam int unsigned SPACING = 8;            // a power of two
   // An event pulses at most once a cycle, so this often between two visits.
   localparam int unsigned ROUND = (COUNTED * SPACING + SPACING - 2) / (SPACING - 1);
   localparam int unsigned GATHER_W = $clog2(ROUND + 1);
@@ -89,12 +89,12 @@ module event_counters
     if (out_of_turn) spacing_q <= '1;
     else if (spacing_q != '0) spacing_q <= spacing_q - 1'b1;
     if (rst) begin
-      gather_q <= '0;
-      found_q  <= '0;
-      fresh_q  <= 1'b0;
-      visit_q  <= FIRST;
-      turn_q   <= FIRST - 1'b1;
-      first_q  <= 1'b1;
+      gather_q  <= '0;
+      found_q   <= '0;
+      fresh_q   <= 1'b0;
+      visit_q   <= FIRST;
+      turn_q    <= FIRST - 1'b1;
+      first_q   <= 1'b1;
       spacing_q <= '0;
     end
   end
