@@ -241,7 +241,7 @@ int nacelle_sim_slot_set_space(nacelle_sim *sim, uint32_t function, const nacell
 /* The bus address of a BAR of a function, a multiple of its size: where peers find it. */
 int nacelle_sim_slot_set_bar(nacelle_sim *sim, uint32_t function, uint32_t bar, uint64_t address);
 
-/* Begins a function-level reset. _done: 1 when nothing of the function is under way and it has ended, else 0. */
+/* Begins a function-level reset, which clears bus_master of its space. _done: 1 when nothing of the function is under way and it has ended, else 0. */
 int nacelle_sim_slot_reset(nacelle_sim *sim, uint32_t function);
 int nacelle_sim_slot_reset_done(nacelle_sim *sim, uint32_t function);
 

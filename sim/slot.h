@@ -115,9 +115,11 @@ class Slot {
     const nacelle_sim_slot_space &space(uint32_t function) const { return of_[function].space; }
     void join(Slot *other, uint32_t latency_ns) { peers_.push_back({other, int64_t(latency_ns) * 1000}); }
 
-    // A function-level reset, until the device says that it is done.
+    // A function-level reset, until the device says that it is done. It clears Bus Master Enable (Base Specification 6.6.2): after it the
+    // function sends nothing until the program sets its configuration space.
     void reset(uint32_t function) {
         of_[function].resetting = true;
+        of_[function].space.bus_master = 0;
         watch(function, uint64_t(now_ / cycle_ps_));
     }
     bool resetting(uint32_t function) const { return of_[function].resetting; }

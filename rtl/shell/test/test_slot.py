@@ -366,6 +366,18 @@ def test_a_reset_under_load(device: SimDevice, kind: str) -> None:
     serves(device)
 
 
+@pytest.mark.parametrize("kind", ["write", "read"])
+def test_a_reset_clears_bus_mastering(device: SimDevice, kind: str) -> None:
+    """Nothing is sent until the host allows it again, though it has not written to configuration space."""
+    configure(device)
+    device.slot.reset()
+    fails(device, [flow(kind, qpn=5)])
+    assert device.counter(f"pcie_requester_{kind}s_off") > 0
+    assert device.slot.stats.reads + device.slot.stats.writes == 0
+    device.slot.enable()
+    serves(device)
+
+
 @pytest.mark.parametrize("what", ["unsupported_ppm", "abort_ppm", "poison_ppm", "loss_ppm"])
 def test_reads_that_go_wrong(what: str) -> None:
     """UR, CA, a poisoned completion or none: the READ ends in a NAK, and the next queue pair is served."""

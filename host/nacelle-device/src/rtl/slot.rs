@@ -292,17 +292,13 @@ impl Card {
             msix_enable: 1,
             msix_mask: 0,
         };
-        if !self.posted.is_empty() {
+        if self.reset.is_some() || !self.posted.is_empty() {
             return;
         }
-        // In a reset as well: it may not send in the cycles between the end of the reset and the next look at its settings.
         if self.space != Some(space) {
             let taken = sim.set_slot_space(self.number, &space);
             debug_assert!(taken, "the slot has all sizes that the function says: {space:?}");
             self.space = Some(space);
-        }
-        if self.reset.is_some() {
-            return;
         }
         // A client of VFIO keeps the table, which is the device's all the same.
         self.has_table &= settings.memory_space;
@@ -441,6 +437,7 @@ impl Card {
                 return;
             }
             sim.begin_slot_reset(self.number);
+            self.space = None; // the model has changed it
             reset.begun = true;
         }
         if sim.slot_reset_done(self.number) {
