@@ -9,7 +9,8 @@
 // stalls, however slow `data` is, and no other master of the memory is delayed.
 //
 // With IN_PLACE nothing is shifted: a beat of `data` for each beat of memory that the transfer touches, each byte in its lane, tkeep all ones. What
-// the first beat has below the address and the last one behind the end is undefined.
+// the first beat has below the address and the last one behind the end is undefined. tuser comes with the beat that memory answered with an
+// error, and with those behind it, so that what is before it can be used.
 module axi_dma_read
   import memory_pkg::*;
 #(
@@ -149,7 +150,7 @@ module axi_dma_read
       data.tdata <= merged;
       data.tlast <= ends;
       data.tkeep <= ends ? {BYTES{1'b1}} >> ~tail_q : '1;
-      data.tuser <= ends && (error_q || (!alone_q && beat.data.error));
+      data.tuser <= (ends || IN_PLACE) && (error_q || (!alone_q && beat.data.error));
     end
     if (rst) begin
       opens_q     <= 1'b1;

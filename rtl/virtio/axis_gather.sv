@@ -2,7 +2,7 @@
 
 // Joins parts to a packet, which has its first byte in lane OFFSET of its first beat. A part is a packet on `in`, as it lies in memory:
 // whole beats, of which those from lane `first` of the first one to lane `last` of the last one are its bytes. Those up to the part whose
-// note has `ends` follow each other. A part that was not read (`none`) has no packet on `in`; if it ends a group the group is incomplete.
+// note has `ends` follow each other. From a beat with tuser on `error` is set, up to the last beat. A part that was not read (`none`) has no packet on `in`; if it ends a group the group is incomplete.
 // One beat a cycle, one more where a packet's last beat overflows; latency 1 cycle. When `out` stops, `in` does.
 module axis_gather #(
     parameter int unsigned DATA_W = 512,
@@ -55,11 +55,11 @@ module axis_gather #(
 
   always_ff @(posedge clk) begin
     if (free) begin
-      if (step) out.data <= BEAT'({empty && !rest_q, error_q || (here && in.tlast && in.tuser), last, keep, data});
+      if (step) out.data <= BEAT'({empty && !rest_q, error_q || (here && in.tuser), last, keep, data});
       if (here) begin
         hold_q  <= fills ? rotated : merged;
         fill_q  <= ends && !over ? LANE_W'(OFFSET) : total[LANE_W-1:0];
-        error_q <= (error_q || (in.tlast && in.tuser)) && !(ends && !over);
+        error_q <= (error_q || in.tuser) && !(ends && !over);
         rest_q  <= ends && over;
       end else if (rest_q || (empty && note.data.ends)) begin
         fill_q  <= LANE_W'(OFFSET);

@@ -14,7 +14,7 @@ module virtio_counters
     input  counter_t       read_at,
     output logic [31:0]    value
 );
-  localparam int unsigned SOURCES = 4;
+  localparam int unsigned SOURCES = 5;
 
   stream_if #(.T(counter_t)) event_in[SOURCES] ();
   stream_if #(.T(counter_t)) waiting[SOURCES] ();
@@ -24,15 +24,17 @@ module virtio_counters
     return vq[PAIR_W:1];
   endfunction
 
-  assign event_in[0].valid = tx.sent || tx.short_ || tx.long_ || tx.header || tx.memory;
-  assign event_in[0].data  = '{kind: tx.sent ? COUNT_TX : tx.short_ ? COUNT_TX_SHORT : tx.long_ ? COUNT_TX_LONG
-                                   : tx.header ? COUNT_TX_HEADER : COUNT_TX_MEMORY, pair: pair(tx.vq)};
+  assign event_in[0].valid = tx.short_ || tx.long_ || tx.header || tx.memory;
+  assign event_in[0].data  = '{kind: tx.short_ ? COUNT_TX_SHORT : tx.long_ ? COUNT_TX_LONG : tx.header ? COUNT_TX_HEADER : COUNT_TX_MEMORY,
+                               pair: pair(tx.vq)};
   assign event_in[1].valid = rx.no_buffer;
   assign event_in[1].data  = '{kind: COUNT_RX_NO_BUFFER, pair: pair(rx.drop_vq)};
   assign event_in[2].valid = rx.received || rx.memory;
   assign event_in[2].data  = '{kind: rx.received ? COUNT_RX : COUNT_RX_MEMORY, pair: pair(rx.done_vq)};
   assign event_in[3].valid = fault.valid;
   assign event_in[3].data  = '{kind: COUNT_STOPPED, pair: pair(fault.vq)};
+  assign event_in[4].valid = tx.sent;
+  assign event_in[4].data  = '{kind: COUNT_TX, pair: pair(tx.sent_vq)};
   logic [SOURCES-1:0] lost;
   for (genvar i = 0; i < SOURCES; i++) begin : g_source
     stream_fifo #(.T(counter_t), .DEPTH(16)) fifo (.clk, .rst, .in(event_in[i]), .out(waiting[i]), .empty());

@@ -48,6 +48,7 @@ module virtio_net
   localparam int unsigned WRITERS = CONTROL ? 3 : 2;
   localparam logic [63:0] OFFERED = 64'd1 << VIRTIO_NET_F_CSUM | 64'd1 << VIRTIO_NET_F_GUEST_CSUM | 64'd1 << VIRTIO_NET_F_MTU
                                   | 64'd1 << VIRTIO_NET_F_MAC | 64'd1 << VIRTIO_NET_F_MRG_RXBUF | 64'd1 << VIRTIO_NET_F_STATUS
+                                  | 64'd1 << VIRTIO_NET_F_HOST_TSO4 | 64'd1 << VIRTIO_NET_F_HOST_TSO6 | 64'd1 << VIRTIO_NET_F_HOST_ECN
                                   | 64'd1 << VIRTIO_F_INDIRECT_DESC | 64'd1 << VIRTIO_F_EVENT_IDX | 64'd1 << VIRTIO_F_VERSION_1
                                   | 64'(CONTROL) << VIRTIO_NET_F_CTRL_VQ | 64'(CONTROL) << VIRTIO_NET_F_MQ;
 
@@ -166,8 +167,13 @@ module virtio_net
   for (genvar i = 0; i < QUEUES; i++) begin : g_queue
     assign tx_ready[i] = ready[i] && i % 2 == 1 && !(i == CONTROL_QUEUE && control_busy);
   end
-  virtio_net_tx #(.DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES), .CONTROL(CONTROL_QUEUE), .MAX_FRAME(MAX_FRAME)) transmit (
-      .clk, .rst(restart), .halt, .csum(features[VIRTIO_NET_F_CSUM]), .ready(tx_ready), .pull(pull[1]), .segment(segment[1]),
+  net_offload_t offload;
+  assign offload = '{csum: features[VIRTIO_NET_F_CSUM], tso4: features[VIRTIO_NET_F_HOST_TSO4], tso6: features[VIRTIO_NET_F_HOST_TSO6],
+                     ecn: features[VIRTIO_NET_F_HOST_ECN]};
+  virtio_net_tx #(
+      .DATA_W(DATA_W), .ID_W(ID_W - 1), .QUEUES(QUEUES), .CONTROL(CONTROL_QUEUE), .SIZE(SIZE), .MAX_FRAME(MAX_FRAME)
+  ) transmit (
+      .clk, .rst(restart), .halt, .offload, .ready(tx_ready), .pull(pull[1]), .segment(segment[1]),
       .settle(settle[1]), .used(tx_used), .fail(client_fail[1]), .mem(reader[1]), .tx, .tx_info, .events(tx_events), .command, .idle(tx_idle)
   );
 

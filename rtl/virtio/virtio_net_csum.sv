@@ -17,8 +17,8 @@ module virtio_net_csum
     input  logic                sum_last,
     input  logic [DATA_W-1:0]   sum_data,
     input  logic [DATA_W/8-1:0] sum_keep,
-    input  virtio_net_hdr_t     sum_header,     // of the frame, from its first beat on,
-    input  virtio_net_hdr_t     sum_header_now, // and from the cycle before
+    input  csum_ask_t           sum_ask,        // of the frame, from its first beat on,
+    input  logic [15:0]         sum_start_now,  // sum_ask.start, from the cycle before
     input  logic                sum_kept,       // with the last one: it will come out
     input  logic                sum_over,       // pulse: the frame ends, or is given up
     axis_if.sink                in,             // the store
@@ -35,6 +35,7 @@ module virtio_net_csum
     logic        asks;
     logic        odd;        // words are counted from byte 0 of the frame: the bytes of the sum are to be exchanged
     logic [15:0] at;         // byte of the frame
+    logic [15:0] extra;
   } place_t;
   typedef struct packed {
     logic        asks;
@@ -46,9 +47,9 @@ module virtio_net_csum
   beat_t sum_beat_q;
   logic [BYTES-1:0] from_on;
   logic             before_q, behind_q;           // csum_start is not in this beat, but after or before it
-  wire beat_t from_beat = sum_header_now.csum_start[15:LANE_W];
+  wire beat_t from_beat = sum_start_now[15:LANE_W];
   wire beat_t sum_beat = sum_over ? '0 : sum_valid ? sum_beat_q + 1'b1 : sum_beat_q;
-  assign from_on = before_q ? '0 : behind_q ? '1 : BYTES'('1) << sum_header.csum_start[LANE_W-1:0];
+  assign from_on = before_q ? '0 : behind_q ? '1 : BYTES'('1) << sum_ask.start[LANE_W-1:0];
 
   logic                  summed;
   logic [31:0]           sum;
@@ -60,21 +61,21 @@ module virtio_net_csum
   );
   always_ff @(posedge clk) begin
     kept_q     <= {kept_q[SUM_CYCLES-2:0], sum_valid && sum_last && sum_kept};
-    place_q[0] <= '{asks: sum_header.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM], odd: sum_header.csum_start[0],
-                    at: sum_header.csum_start + sum_header.csum_offset};
+    place_q[0] <= '{asks: sum_ask.asks, odd: sum_ask.start[0], at: sum_ask.at, extra: sum_ask.extra};
     for (int unsigned i = 1; i < SUM_CYCLES; i++) place_q[i] <= place_q[i-1];
     sum_beat_q <= rst ? '0 : sum_beat;
     before_q   <= sum_beat < from_beat;
     behind_q   <= sum_beat > from_beat;
   end
 
-  // The carries are added twice: the first may carry once more.
-  logic [16:0] once_q;
+  // The carries are added twice: the first may carry once more. Then 0 or 1 is left, and so the carry is put into bit 0.
+  logic [17:0] once_q;
   logic        once_valid_q;
   place_t      once_place_q;
-  wire [15:0] inverted = ~(once_q[15:0] + 16'(once_q[16]));
+  wire [16:0] twice = 17'(once_q[15:0]) + 17'(once_q[17:16]);
+  wire [15:0] inverted = ~{twice[15:1], twice[0] || twice[16]};
   always_ff @(posedge clk) begin
-    once_q       <= 17'(sum[31:16]) + 17'(sum[15:0]);
+    once_q       <= 18'(sum[31:16]) + 18'(sum[15:0]) + 18'(place_q[SUM_CYCLES-1].extra);
     once_place_q <= place_q[SUM_CYCLES-1];
     once_valid_q <= summed && kept_q[SUM_CYCLES-1] && !rst;
   end

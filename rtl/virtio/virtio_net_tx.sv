@@ -4,9 +4,10 @@
 // however they are cut into buffers, and sends the frame from a store, so that it has no gap however slow memory is. A chain is
 // given back when it has been read.
 //
-// VIRTIO_NET_F_CSUM: the checksum that a header asks for is put into the frame. A chain without a frame, with too long a one, or
-// with a header that asks for what was not negotiated is given back, dropped and counted. A chain that cannot be read stops its
-// queue. Latency with memory of L cycles: segment to first beat L + 20 at least. One beat a cycle. When `tx` stops, the store
+// VIRTIO_NET_F_CSUM: the checksum that a header asks for is put into the frame. VIRTIO_NET_F_HOST_TSO4, HOST_TSO6: a frame is cut into
+// segments (virtio_net_segment), which go into the store one by one, so that it need not hold the frame. A chain without a frame, with
+// too long a one, or with a header that asks for what was not negotiated is given back, dropped and counted. A chain that cannot be read
+// stops its queue. Latency with memory of L cycles: segment to first beat L + 23 at least. One beat a cycle. When `tx` stops, the store
 // fills, and then no further chain is read. While `halt` is high frames that have not begun are discarded.
 // What is read of CONTROL is no frame but a command: virtio_net_control gives its chain back.
 module virtio_net_tx
@@ -17,12 +18,13 @@ module virtio_net_tx
     parameter int unsigned ID_W      = 4,
     parameter int unsigned QUEUES    = 4,
     parameter int unsigned CONTROL   = MAX_QUEUES, // number of the control queue; MAX_QUEUES: none
+    parameter int unsigned SIZE      = 256,     // largest queue size: what a chain has of buffers
     parameter int unsigned MAX_FRAME = 9018     // bytes, without FCS
 ) (
     input  logic              clk,
     input  logic              rst,
     input  logic              halt,
-    input  logic              csum,             // VIRTIO_NET_F_CSUM is negotiated
+    input  net_offload_t      offload,          // negotiated
     input  logic [QUEUES-1:0] ready,
     stream_if.source          pull,             // queue_t
     stream_if.sink            segment,          // virtq_segment_t
@@ -44,6 +46,7 @@ module virtio_net_tx
   localparam int unsigned STORE_BEATS = FRAME_BEATS < 512 ? 512 : FRAME_BEATS;
   localparam int unsigned MIN_FRAME = 14;      // an Ethernet header
   localparam int unsigned LIMIT = MAX_FRAME + NET_HDR_BYTES;
+  localparam int unsigned GSO_LIMIT = MAX_TCP_HEADERS + MAX_GSO_PAYLOAD + NET_HDR_BYTES;
   localparam int unsigned RECORDS = 32;         // frames in the store
 
   typedef enum logic [2:0] {
@@ -58,8 +61,17 @@ module virtio_net_tx
     queue_t      vq;
     logic [15:0] head;
     verdict_e    verdict;
-    logic [15:0] length;     // of one that is not longer than LIMIT, with its header
+    logic        fits;       // it is not longer than LIMIT
+    logic [16:0] length;     // of one that is not longer than it may be, with its header
   } chain_t;
+
+  // A buffer that is read.
+  typedef struct packed {
+    addr_t       addr;
+    logic [16:0] length;
+    logic        none;       // it is not: `length` is 0
+    logic        ends;       // it is the last one of its chain
+  } buffer_t;
 
   typedef struct packed {
     logic              none;
@@ -70,54 +82,73 @@ module virtio_net_tx
   } beat_t;
 
   // ---- chains, of the queues in turn ----
+  // No more than two are taken that are longer than a frame to the network can be, so that another queue's turn comes soon.
+  logic [1:0] large_q;
   logic [QUEUES-1:0] one;
   round_robin #(.N(QUEUES)) turns (.clk, .rst, .request(ready), .take(pull.valid && pull.ready), .grant(one));
-  assign pull.valid = |ready;
+  assign pull.valid = |ready && large_q < 2'd2;
   always_comb begin
     pull.data = '0;
     for (int unsigned i = 0; i < QUEUES; i++) if (one[i]) pull.data |= queue_t'(i);
   end
 
-  // ---- each segment: a command, a note, and at the end of a chain what it is ----
-  logic [16:0] sum_q;                          // bytes of the chain before, at most LIMIT + 1
+  // ---- each segment: a buffer, and at the end of a chain what it is ----
+  // To cut a frame into segments its length must be known: all buffers of a chain can wait until it is.
+  logic [16:0] sum_q, limit_q;                 // bytes of the chain before, at most limit_q + 1
   logic [32:0] sum;
   logic        long_;
-  stream_if #(.T(virtq_segment_t)) part[3] ();
+  logic        no_buffer, none_back, store_empty, no_record;
+  stream_if #(.T(virtq_segment_t)) part[2] ();
+  stream_if #(.T(buffer_t)) buffer_in ();
+  stream_if #(.T(buffer_t)) buffer ();
+  stream_if #(.T(buffer_t)) read[2] ();
   stream_if #(.T(dma_cmd_t)) cmd_in ();
   stream_if #(.T(dma_cmd_t)) cmd ();
   stream_if #(.T(gather_note_t)) note_in ();
   stream_if #(.T(gather_note_t)) note ();
   stream_if #(.T(chain_t)) chain_in ();
   stream_if #(.T(chain_t)) chain ();
-  stream_fork #(.T(virtq_segment_t), .N(3)) parts (.clk, .rst, .in(segment), .out(part));
+  stream_fork #(.T(virtq_segment_t), .N(2)) parts (.clk, .rst, .in(segment), .out(part));
 
   // Of a command what is to be written is not part.
   wire control = 32'(segment.data.vq) == CONTROL;
   wire answer = control && segment.data.writable;
   assign sum   = 33'(sum_q) + (answer ? '0 : 33'(segment.data.len));
-  assign long_ = sum > 33'(LIMIT);
+  assign long_ = sum > 33'(limit_q);
+
+  wire skip = long_ || segment.data.error || answer;
+  assign buffer_in.valid = part[0].valid;
+  assign buffer_in.data  = '{addr: part[0].data.addr, length: skip ? '0 : 17'(part[0].data.len), none: skip, ends: part[0].data.last};
+  assign part[0].ready   = buffer_in.ready;
+  assign chain_in.valid  = part[1].valid && part[1].data.last;
+  assign chain_in.data   = '{vq: part[1].data.vq, head: part[1].data.head,
+                             verdict: part[1].data.error ? CHAIN_BAD : control ? CHAIN_CONTROL : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD,
+                             fits: sum <= 33'(LIMIT), length: long_ ? '1 : 17'(sum)};
+  assign part[1].ready   = chain_in.ready || !part[1].data.last;
 
   // Beats come as they lie in memory: axis_gather puts the bytes together.
-  wire skip = long_ || segment.data.error || answer;
-  wire [LANE_W-1:0] first_lane = segment.data.addr[LANE_W-1:0];
-  wire [LANE_W-1:0] last_lane = first_lane + segment.data.len[LANE_W-1:0] - 1'b1;
-  assign cmd_in.valid     = part[0].valid;
-  assign cmd_in.data      = '{target: '0, key: '0, addr: part[0].data.addr, length: skip ? '0 : part[0].data.len};
-  assign part[0].ready    = cmd_in.ready;
-  assign note_in.valid    = part[1].valid;
-  assign note_in.data     = '{ends: part[1].data.last, none: skip, first: 6'(first_lane), last: 6'(last_lane)};
-  assign part[1].ready    = note_in.ready;
-  assign chain_in.valid   = part[2].valid && part[2].data.last;
-  assign chain_in.data    = '{vq: part[2].data.vq, head: part[2].data.head,
-                              verdict: part[2].data.error ? CHAIN_BAD : control ? CHAIN_CONTROL : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: long_ ? '1 : 16'(sum)};
-  assign part[2].ready    = chain_in.ready || !part[2].data.last;
+  stream_fifo #(.T(buffer_t), .DEPTH(SIZE)) buffers (.clk, .rst, .in(buffer_in), .out(buffer), .empty(no_buffer));
+  stream_fork #(.T(buffer_t), .N(2)) reads (.clk, .rst, .in(buffer), .out(read));
+  wire [LANE_W-1:0] first_lane = buffer.data.addr[LANE_W-1:0];
+  wire [LANE_W-1:0] last_lane = first_lane + buffer.data.length[LANE_W-1:0] - 1'b1;
+  assign cmd_in.valid  = read[0].valid;
+  assign cmd_in.data   = '{target: '0, key: '0, addr: read[0].data.addr, length: 32'(read[0].data.length)};
+  assign read[0].ready = cmd_in.ready;
+  assign note_in.valid = read[1].valid;
+  assign note_in.data  = '{ends: read[1].data.ends, none: read[1].data.none, first: 6'(first_lane), last: 6'(last_lane)};
+  assign read[1].ready = note_in.ready;
+
+  wire larger = chain_in.valid && chain_in.ready && !chain_in.data.fits;
+  wire smaller = chain.valid && chain.ready && !chain.data.fits;
+  always_ff @(posedge clk) large_q <= rst ? '0 : large_q + 2'(larger) - 2'(smaller);
 
   // What is pulled is always used.
   assign settle = '{valid: segment.valid && segment.ready && segment.data.last, vq: segment.data.vq, keep: 1'b1};
 
   always_ff @(posedge clk) begin
+    limit_q <= offload.tso4 || offload.tso6 ? 17'(GSO_LIMIT) : 17'(LIMIT);
     if (rst) sum_q <= '0;
-    else if (segment.valid && segment.ready) sum_q <= segment.data.last ? '0 : long_ ? 17'(LIMIT + 1) : 17'(sum);
+    else if (segment.valid && segment.ready) sum_q <= segment.data.last ? '0 : long_ ? limit_q + 1'b1 : 17'(sum);
   end
 
   stream_skid #(.T(dma_cmd_t)) skid (.clk, .rst, .in(cmd_in), .out(cmd));
@@ -149,47 +180,70 @@ module virtio_net_tx
   assign header     = virtio_net_hdr_t'(head_bits[HEAD_BITS-1-:$bits(virtio_net_hdr_t)]);
   assign header_now = virtio_net_hdr_t'(head_bits_now[HEAD_BITS-1-:$bits(virtio_net_hdr_t)]);
 
+  // The end of a chain waits until its used entry is taken. What it waits for is asked for a cycle before, and so is whether the header may
+  // be as it is: a good chain has beats after its header. It stays true, as nobody else fills the FIFO.
+  axis_if #(.DATA_W(DATA_W)) whole_frame ();
+  axis_if #(.DATA_W(DATA_W)) cut ();
+  stream_if #(.T(virtq_used_t)) back ();
+  logic can_end_q, asks_q, segments, refused;
+  wire over = beat.valid && beat.data.last;
+  wire offered = beat.valid && (!over || can_end_q);
+  wire move = offered && (in_head || whole_frame.tready);
+  wire bad = beat.data.error || chain.data.verdict == CHAIN_BAD;
+  wire good_chain = !bad && chain.data.verdict == CHAIN_GOOD;
+  wire needs = header_now.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM];
+  wire [17:0] csum_end = 18'(header_now.csum_start) + 18'(header_now.csum_offset) + 18'd2;
+  wire outside = csum_end + 18'(NET_HDR_BYTES) > 18'(chain.data.length);
+  wire good = good_chain && chain.data.fits && !asks_q;
+  wire finish = move && over;
+  always_ff @(posedge clk) begin
+    can_end_q <= back.ready && chain.valid && !finish && !rst;
+    asks_q    <= needs && (!offload.csum || outside);
+  end
+
+  assign beat.ready     = move;
+  assign chain.ready    = finish;
+  assign back.valid     = finish && !bad && chain.data.verdict != CHAIN_CONTROL;
+  assign back.data      = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
+  stream_fifo #(.T(virtq_used_t), .DEPTH(16)) backs (.clk, .rst, .in(back), .out(used), .empty(none_back));
+
+  assign whole_frame.tvalid = offered && !in_head;
+  assign whole_frame.tdata  = beat.data.data;
+  assign whole_frame.tkeep  = beat.data.keep;
+  assign whole_frame.tlast  = beat.data.last;
+  assign whole_frame.tuser  = beat.data.error || beat.data.none;
+
+  queue_t      cut_vq;
+  csum_ask_t   ask;
+  logic [15:0] start_now;
+  logic        segment_idle;
+  virtio_net_segment #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME)) segmentation (
+      .clk, .rst, .halt, .offload, .in(whole_frame), .header, .header_now, .sized(chain.valid), .whole(chain.data.verdict == CHAIN_GOOD),
+      .size(chain.data.length - 17'(NET_HDR_BYTES)), .vq(chain.data.vq), .leaves(good), .segments, .refused, .out(cut), .out_vq(cut_vq), .ask,
+      .start_now, .idle(segment_idle)
+  );
+
+  // ---- the store: frames and segments ----
   axis_if #(.DATA_W(DATA_W)) stored ();
   axis_if #(.DATA_W(DATA_W)) frame ();
   stream_if #(.T(net_tx_t)) record_in ();
   stream_if #(.T(net_tx_t)) record ();
-  logic store_empty, no_record, none_back;
-
-  // The end of a chain waits until its record and its used entry are taken at once. What it waits for is asked for a cycle before, and so
-  // is whether the header may be as it is: a good chain has beats after its header. It stays true, as nobody else fills these FIFOs.
-  stream_if #(.T(virtq_used_t)) back ();
   logic [$clog2(STORE_BEATS):0] store_room;
-  logic can_store_q, can_end_q, asks_q;
-  wire over = beat.valid && beat.data.last;
-  wire move = beat.valid && (in_head || can_store_q) && (!over || can_end_q);
-  wire bad = beat.data.error || chain.data.verdict == CHAIN_BAD;
-  wire needs = header_now.flags[VIRTIO_NET_HDR_F_NEEDS_CSUM];
-  wire [17:0] csum_end = 18'(header_now.csum_start) + 18'(header_now.csum_offset) + 18'd2;
-  wire outside = csum_end + 18'(NET_HDR_BYTES) > 18'(chain.data.length);
-  wire good = !bad && chain.data.verdict == CHAIN_GOOD && !asks_q;
-  wire finish = move && over;
-  always_ff @(posedge clk) begin
-    can_store_q <= store_room > 4;             // its count and this are late by a beat each
-    can_end_q   <= record_in.ready && back.ready && chain.valid && !finish && !rst;
-    asks_q      <= header_now.gso_type != VIRTIO_NET_HDR_GSO_NONE || (needs && (!csum || outside));
-  end
+  logic can_store_q;
+  assign cut.tready = can_store_q && (!cut.tlast || record_in.ready);
+  wire stores = cut.tvalid && cut.tready;
+  wire keeps = stores && cut.tlast && !cut.tuser;
+  always_ff @(posedge clk) can_store_q <= store_room > 4;  // its count and this are late by a beat each
 
-  assign beat.ready    = move;
-  assign stored.tvalid = beat.valid && !in_head && !beat.data.none && can_store_q && (!over || can_end_q);
-  assign stored.tdata  = beat.data.data;
-  assign stored.tkeep  = beat.data.keep;
-  assign stored.tlast  = beat.data.last;
-  assign stored.tuser  = 1'b0;
-
-  assign chain.ready     = finish;
-  assign record_in.valid = finish && good;
-  assign record_in.data  = '{vq: chain.data.vq, header: header};
-  assign back.valid      = finish && !bad && chain.data.verdict != CHAIN_CONTROL;
-  assign back.data       = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
-  stream_fifo #(.T(virtq_used_t), .DEPTH(16)) backs (.clk, .rst, .in(back), .out(used), .empty(none_back));
-
+  assign stored.tvalid   = stores;
+  assign stored.tdata    = cut.tdata;
+  assign stored.tkeep    = cut.tkeep;
+  assign stored.tlast    = cut.tlast;
+  assign stored.tuser    = 1'b0;
+  assign record_in.valid = keeps;
+  assign record_in.data  = '{vq: cut_vq};
   axis_store #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (
-      .clk, .rst, .in(stored), .commit(finish && good), .rollback(finish && !good), .out(frame), .room(store_room),
+      .clk, .rst, .in(stored), .commit(keeps), .rollback(stores && cut.tlast && cut.tuser), .out(frame), .room(store_room),
       .empty(store_empty)
   );
   stream_fifo #(.T(net_tx_t), .DEPTH(RECORDS)) records (.clk, .rst, .in(record_in), .out(record), .empty(no_record));
@@ -205,11 +259,12 @@ module virtio_net_tx
     end
 
     events        <= '0;
+    events.sent    <= keeps;
+    events.sent_vq <= cut_vq;
     events.vq     <= chain.data.vq;
-    events.sent   <= finish && good;
     events.short_ <= finish && !bad && chain.data.verdict == CHAIN_SHORT;
-    events.long_  <= finish && !bad && chain.data.verdict == CHAIN_LONG;
-    events.header <= finish && !bad && chain.data.verdict == CHAIN_GOOD && asks_q;
+    events.long_  <= finish && !bad && (chain.data.verdict == CHAIN_LONG || (good_chain && !chain.data.fits && !segments));
+    events.header <= finish && good_chain && (segments ? refused : chain.data.fits && asks_q);
     events.memory <= finish && bad;
     command       <= '{valid: finish && !bad && chain.data.verdict == CHAIN_CONTROL && !rst, head: chain.data.head,
                        whole: 32'(chain.data.length) == $bits(virtio_net_ctrl_t) / 8,
@@ -222,8 +277,8 @@ module virtio_net_tx
   axis_if #(.DATA_W(DATA_W)) summed ();
   logic no_sum;
   virtio_net_csum #(.DATA_W(DATA_W), .FRAMES(RECORDS)) checksums (
-      .clk, .rst, .sum_valid(stored.tvalid), .sum_last(over), .sum_data(beat.data.data), .sum_keep(beat.data.keep),
-      .sum_header(header), .sum_header_now(header_now), .sum_kept(good), .sum_over(finish), .in(frame), .out(summed), .idle(no_sum)
+      .clk, .rst, .sum_valid(stores), .sum_last(cut.tlast), .sum_data(cut.tdata), .sum_keep(cut.tkeep), .sum_ask(ask),
+      .sum_start_now(start_now), .sum_kept(!cut.tuser), .sum_over(stores && cut.tlast), .in(frame), .out(summed), .idle(no_sum)
   );
   logic in_frame_q;
   wire  discard = halt && !in_frame_q;
@@ -240,7 +295,7 @@ module virtio_net_tx
     else if (tx.tvalid) in_frame_q <= !(tx.tready && tx.tlast);   // from the cycle on in which its first beat is offered
   end
 
-  assign idle = dma_idle && !cmd.valid && !segment.valid && !note.valid && !chain.valid && !beat.valid && store_empty && no_record && no_sum && none_back;
+  assign idle = dma_idle && !cmd.valid && !segment.valid && no_buffer && segment_idle && !note.valid && !chain.valid && !beat.valid && store_empty && no_record && no_sum && none_back;
 
   always_ff @(posedge clk) if (!rst && stored.tvalid) assert (stored.tready) else $error("a beat found the store full");
 

@@ -36,6 +36,9 @@ package virtio_pkg;
   localparam int unsigned VIRTIO_NET_F_GUEST_CSUM = 1;
   localparam int unsigned VIRTIO_NET_F_MTU = 3;
   localparam int unsigned VIRTIO_NET_F_MAC = 5;
+  localparam int unsigned VIRTIO_NET_F_HOST_TSO4 = 11;
+  localparam int unsigned VIRTIO_NET_F_HOST_TSO6 = 12;
+  localparam int unsigned VIRTIO_NET_F_HOST_ECN = 13;
   localparam int unsigned VIRTIO_NET_F_MRG_RXBUF = 15;
   localparam int unsigned VIRTIO_NET_F_STATUS = 16;
   localparam int unsigned VIRTIO_NET_F_CTRL_VQ = 17;
@@ -48,6 +51,9 @@ package virtio_pkg;
   localparam int unsigned VIRTIO_NET_HDR_F_NEEDS_CSUM = 0;
   localparam int unsigned VIRTIO_NET_HDR_F_DATA_VALID = 1;
   localparam logic [7:0] VIRTIO_NET_HDR_GSO_NONE = 8'd0;
+  localparam logic [7:0] VIRTIO_NET_HDR_GSO_TCPV4 = 8'd1;
+  localparam logic [7:0] VIRTIO_NET_HDR_GSO_TCPV6 = 8'd4;
+  localparam logic [7:0] VIRTIO_NET_HDR_GSO_ECN = 8'h80;
 
   typedef struct packed {
     logic [15:0] num_buffers;
@@ -275,9 +281,66 @@ package virtio_pkg;
 
   // Beside a frame to the network, from its first beat on.
   typedef struct packed {
-    queue_t          vq;
-    virtio_net_hdr_t header;
+    queue_t vq;
   } net_tx_t;
+
+  // What a device does to frames for its driver, as negotiated.
+  typedef struct packed {
+    logic csum;
+    logic tso4;
+    logic tso6;
+    logic ecn;
+  } net_offload_t;
+
+  // A checksum that is to be completed.
+  typedef struct packed {
+    logic        asks;
+    logic [15:0] start;      // byte of the frame from which on it is summed,
+    logic [15:0] at;         // and where it is put
+    logic [15:0] extra;      // to be added to the sum
+  } csum_ask_t;
+
+  // ---- segmentation (virtio_net_segment) ----
+  // The longest headers that can be: Ethernet with two tags, IPv4 and TCP with all their options (IPv6: 122).
+  localparam int unsigned MAX_TCP_HEADERS = 22 + 60 + 60;
+  localparam int unsigned MAX_GSO_PAYLOAD = 65_536;
+  // Shorter segments are not made: nobody needs them (Linux has the same limit), and one chain would be tens of thousands of frames.
+  localparam int unsigned MIN_GSO_SIZE = 8;
+
+  // Of the headers of a frame with TCP; sums are one's complement sums of words (RFC 1071).
+  typedef struct packed {
+    logic        v6;
+    logic [5:0]  l2_bytes;   // Ethernet header and tags
+    logic [6:0]  tcp_at;     // byte of the frame
+    logic [7:0]  bytes;      // all headers
+    logic [15:0] id;         // IPv4
+    logic [15:0] ip_sum;     // of the IPv4 header without total length, identification, checksum
+    logic [15:0] pseudo_sum; // of the pseudo header without the length, less the checksum that the frame has
+    logic [31:0] seq;
+    logic [15:0] flags;      // of TCP, with the data offset
+  } tcp_headers_t;
+
+  // The fields in which the headers of segments differ.
+  typedef struct packed {
+    logic [15:0] length;     // total length (IPv4), payload length (IPv6)
+    logic [15:0] id;
+    logic [15:0] ip_csum;
+    logic [31:0] seq;
+    logic [15:0] flags;
+  } tcp_patch_t;
+
+  // A segment. The beats of the frame and of the segment are counted from the beat in which its headers end.
+  typedef struct packed {
+    tcp_patch_t  patch;
+    logic [15:0] csum_extra;
+    logic [13:0] visits;     // beats of the frame that have payload of it
+    logic [5:0]  first;      // lane of its first byte in the first of these
+    logic [5:0]  last_lane;  // of its last byte in the segment's last beat
+    logic        skip;       // the first of these beats does not fill a beat of the segment
+    logic        rest;       // after the last of them there is one more beat of the segment
+    logic        consumes;   // nothing of the last of them is left for the next segment
+    logic        last;       // segment of the frame
+  } tcp_segment_t;
 
   // A command that has been read from the control queue.
   typedef struct packed {
@@ -289,12 +352,13 @@ package virtio_pkg;
 
   // Pulses, each with the queue.
   typedef struct packed {
-    logic   sent;
+    logic   sent;            // a frame, or a segment of one
+    queue_t sent_vq;
     logic   short_;          // dropped: no frame in the chain
     logic   long_;           // dropped: longer than the longest frame
-    logic   header;          // dropped: the header asks for what was not negotiated
+    logic   header;          // dropped: the header asks for what was not negotiated, or what cannot be done
     logic   memory;          // dropped: not read, or the chain is bad
-    queue_t vq;
+    queue_t vq;              // of what is dropped
   } net_tx_events_t;
 
   typedef struct packed {

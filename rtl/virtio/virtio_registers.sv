@@ -168,9 +168,13 @@ module virtio_registers
   end
   always_ff @(posedge clk) if (setup.valid) configs[setup.vq] <= setup.values;
 
-  // What the driver wants must be offered, this device knows no driver of before 1.0 (6.2), and queues are chosen by commands (5.1.3.1).
+  // What the driver wants must be offered, this device knows no driver of before 1.0 (6.2), and queues are chosen by commands, segments
+  // have checksums (5.1.3.1).
+  wire segments = driver_features_q[VIRTIO_NET_F_HOST_TSO4] || driver_features_q[VIRTIO_NET_F_HOST_TSO6];
   wire acceptable = (driver_features_q & ~OFFERED) == '0 && driver_features_q[VIRTIO_F_VERSION_1]
-                 && (!driver_features_q[VIRTIO_NET_F_MQ] || driver_features_q[VIRTIO_NET_F_CTRL_VQ]);
+                 && (!driver_features_q[VIRTIO_NET_F_MQ] || driver_features_q[VIRTIO_NET_F_CTRL_VQ])
+                 && (!segments || driver_features_q[VIRTIO_NET_F_CSUM])
+                 && (!driver_features_q[VIRTIO_NET_F_HOST_ECN] || segments);
   assign features = driver_features_q;
   assign enable   = status_q.driver_ok && status_q.features_ok ? enable_q : '0;
 

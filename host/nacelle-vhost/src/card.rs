@@ -55,6 +55,12 @@ pub mod feature {
     pub const MTU: u64 = 1 << 3;
     /// The configuration has the MAC address.
     pub const MAC: u64 = 1 << 5;
+    /// The driver leaves it to the card to cut frames into segments of TCP over IPv4; needs [`CSUM`].
+    pub const HOST_TSO4: u64 = 1 << 11;
+    /// The same over IPv6.
+    pub const HOST_TSO6: u64 = 1 << 12;
+    /// The same of frames that tell of congestion (RFC 3168).
+    pub const HOST_ECN: u64 = 1 << 13;
     /// A frame can have several buffers.
     pub const MRG_RXBUF: u64 = 1 << 15;
     /// The configuration has the state of the link.
@@ -66,7 +72,18 @@ pub mod feature {
     /// The card is one of virtio 1.0 or later, and nothing else.
     pub const VERSION_1: u64 = 1 << 32;
     /// All of these.
-    pub const ALL: u64 = CSUM | GUEST_CSUM | MTU | MAC | MRG_RXBUF | STATUS | INDIRECT_DESC | EVENT_IDX | VERSION_1;
+    pub const ALL: u64 = CSUM
+        | GUEST_CSUM
+        | MTU
+        | MAC
+        | HOST_TSO4
+        | HOST_TSO6
+        | HOST_ECN
+        | MRG_RXBUF
+        | STATUS
+        | INDIRECT_DESC
+        | EVENT_IDX
+        | VERSION_1;
 }
 
 /// Bytes of the device configuration that the card has.
@@ -179,7 +196,9 @@ impl<D: PciDevice> Card<D> {
         state |= status::FEATURES_OK;
         device.write8(BAR, common::DEVICE_STATUS, state)?;
         if device.read8(BAR, common::DEVICE_STATUS)? & status::FEATURES_OK == 0 {
-            return Err(Trouble::Refused(Refusal("the card does not take the features: VERSION_1 is needed")));
+            return Err(Trouble::Refused(Refusal(
+                "the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments",
+            )));
         }
         device.write16(BAR, common::CONFIG_MSIX_VECTOR, CONFIG_VECTOR)?;
         for (number, queue) in (0..).zip(queues) {

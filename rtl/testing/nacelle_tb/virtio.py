@@ -16,6 +16,7 @@ from typing import Protocol
 NEXT, WRITE, INDIRECT = 1, 2, 4  # VIRTQ_DESC_F_*
 NO_INTERRUPT = 1  # VIRTQ_AVAIL_F_NO_INTERRUPT
 NEEDS_CSUM, DATA_VALID = 1, 2  # VIRTIO_NET_HDR_F_*
+GSO_TCPV4, GSO_UDP, GSO_TCPV6, GSO_ECN = 1, 3, 4, 0x80  # VIRTIO_NET_HDR_GSO_*
 HEADER = struct.Struct("<BBHHHHH")  # virtio_net_hdr with num_buffers: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
 
 
@@ -222,6 +223,7 @@ COMMON = {  # field: (offset, bytes)
 }  # fmt: skip
 ACKNOWLEDGE, DRIVER, DRIVER_OK, FEATURES_OK, NEEDS_RESET, FAILED = 1, 2, 4, 8, 64, 128
 F_CSUM, F_GUEST_CSUM, F_MTU, F_MAC, F_MRG_RXBUF, F_STATUS, F_CTRL_VQ, F_MQ = 0, 1, 3, 5, 15, 16, 17, 22  # VIRTIO_NET_F_*
+F_HOST_TSO4, F_HOST_TSO6, F_HOST_ECN, F_HOST_UFO = 11, 12, 13, 14  # VIRTIO_NET_F_*
 F_INDIRECT_DESC, F_EVENT_IDX, F_VERSION_1 = 28, 29, 32  # VIRTIO_F_*
 CTRL_MQ, VQ_PAIRS_SET = 4, 0  # VIRTIO_NET_CTRL_MQ: class and command
 

@@ -18,8 +18,8 @@ use nacelle_slot::{Answer, BarAccess, Errno, Function, Host, ResetCause, Server,
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const MTU: u16 = 1500;
 pub const MAX_SIZE: u16 = 256;
-/// `VERSION_1`, `STATUS`, `MAC`, `MTU`, and `CTRL_VQ`, which the back end does not hand on.
-pub const OFFERED: u64 = 1 << 32 | 1 << 17 | 1 << 16 | 1 << 5 | 1 << 3;
+/// `VERSION_1`, `STATUS`, `MAC`, `MTU`, segmentation with `CSUM`, and `CTRL_VQ`, which the back end does not hand on.
+pub const OFFERED: u64 = 1 << 32 | 1 << 17 | 1 << 16 | 1 << 13 | 1 << 12 | 1 << 11 | 1 << 5 | 1 << 3 | 1;
 const HEADER: usize = 12;
 /// The code of a queue whose memory failed.
 pub const MEMORY_FAILED: u32 = 11;
@@ -132,7 +132,10 @@ impl SoftCard {
                 self.seen.running.store(false, Ordering::Relaxed);
             }
             (0x14, 1) => {
-                let fits = self.features & 1 << 32 != 0 && self.features & !OFFERED == 0;
+                let segments = self.features & (1 << 12 | 1 << 11) != 0;
+                let fits = self.features & 1 << 32 != 0
+                    && self.features & !OFFERED == 0
+                    && (!segments || self.features & 1 != 0);
                 self.status = value as u8 & if fits { 0xff } else { !8 };
                 if self.status & 4 != 0 {
                     self.seen.running.store(true, Ordering::Relaxed);
