@@ -13,14 +13,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
-from conftest import ROOT, Wire
+from conftest import ROOT, Wire, tshark
 
 sys.path.insert(0, str(ROOT / "interop"))
 import image
@@ -68,14 +68,14 @@ class Ran:
 class Card:
     """A device whose network card is a guest's, as `nacelle nic` starts it, and what it has said."""
 
-    def __init__(self, wire: Wire, linux: uml.UserModeLinux, name: str) -> None:
+    def __init__(self, wire: Wire, linux: uml.UserModeLinux, name: str, *options: str, before: Sequence[str] = ()) -> None:
         self.wire, self.linux, self.name = wire, linux, name
         self.guests: list[subprocess.Popen[str]] = []
         log = (wire.folder / f"{name}.log").open("w")
         self.log = Path(log.name)
         arguments = ("--json", "nic", "--name", name, "--library", str(LIBRARY), "--linux", str(linux.kernel))
         with log:
-            self.child = wire.start(*arguments, stderr=log)
+            self.child = wire.start(*arguments, *options, before=before, stderr=log)
         assert self.child.stdout
         line = self.child.stdout.readline()
         assert line, self.log.read_text()
@@ -140,7 +140,10 @@ class Card:
         return self.wire.control(self.name, "stats")["counters"]
 
 
-Cards = Callable[[str], Card]
+class Cards(Protocol):
+    """Starts a device by its name, with further options of `nacelle nic`, behind another command."""
+
+    def __call__(self, name: str, *options: str, before: Sequence[str] = ()) -> Card: ...
 
 
 @pytest.fixture
@@ -148,8 +151,8 @@ def cards(wire: Wire, linux: uml.UserModeLinux) -> Iterator[Cards]:
     """Starts devices by their names; their guests end with the test."""
     started: list[Card] = []
 
-    def start(name: str) -> Card:
-        started.append(Card(wire, linux, name))
+    def start(name: str, *options: str, before: Sequence[str] = ()) -> Card:
+        started.append(Card(wire, linux, name, *options, before=before))
         return started[-1]
 
     yield start
@@ -185,10 +188,56 @@ def test_a_guest_boots_with_the_card_and_pings(wire: Wire, cards: Cards) -> None
         )
         assert "driver=virtio_net mac=06:4e:41:4d:00:02" in ran.console
         assert ran.console.count(" 0% packet loss") == 3, ran.console
+        assert "tcp-segmentation-offload: on" in ran.console
         counters = card.counters()
         assert (counters["vhost.front_ends"], counters["vhost.starts"]) == (boot, boot)
         assert counters["vhost.requests_refused"] == counters["vhost.front_ends_thrown_out"] == 0
         assert counters["slot.violations"] == counters["slot.iommu_faults"] == counters["vhost.rings_lost"] == 0
+
+
+# Says the digest of what it is sent by the first connection.
+SERVER = """
+import hashlib, socket, sys
+with socket.create_server(("", 5000)) as server:
+    print("listening", flush=True)
+    connection, _ = server.accept()
+    with connection:
+        print(hashlib.file_digest(connection.makefile("rb"), "sha256").hexdigest(), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
+def test_a_guest_sends_by_tcp_in_segments(wire: Wire, cards: Cards, namespace: list[str]) -> None:
+    """To the kernel of this machine, which checks every checksum: more frames than the guest gives, none longer than the MTU."""
+    capture = wire.folder / "capture.pcapng"
+    card = cards("card", "--tap", "nacelle0", "--capture", str(capture), before=namespace)
+    for command in (f"address add {PEER}/16 dev nacelle0", "link set nacelle0 up"):
+        subprocess.run([*namespace, "ip", *command.split()], check=True)
+    data = os.urandom(100_000)
+    (wire.folder / "data").write_bytes(data)
+    with subprocess.Popen([*namespace, sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout and server.stdout.readline() == "listening\n"
+        try:
+            ran = card.run(
+                "ethtool -k eth0 | grep -E '^tcp-segmentation|tx-tcp|tx-tcp6'",
+                f"busybox nc {PEER} 5000 <{wire.folder / 'data'}",
+                "ethtool -S eth0 | grep -E 'tx_queue_0_(packets|bytes)'",
+                "dmesg",
+            )
+            assert server.stdout.readline().strip() == hashlib.sha256(data).hexdigest()
+        finally:
+            server.kill()
+    for feature in ("tcp-segmentation-offload", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation"):
+        assert f"{feature}: on" in ran.console, ran.console
+    given = int(re.findall(r"tx_queue_0_packets: (\d+)", ran.console)[0])
+    card.wire.control(card.name, "capture_stop")
+    frames = tshark(capture, "eth.src == 06:4e:41:4d:00:02", "frame.len", "tcp.len", "tcp.checksum.status",
+                    options=["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"])  # fmt: skip
+    with_data = [int(length) for _, length, _ in frames if length and int(length) > 0]
+    print(f"{given} chains became {len(frames)} frames, {len(with_data)} of them with {sum(with_data)} bytes by TCP")
+    assert all(int(length) <= 1514 for length, *_ in frames) and sum(with_data) >= len(data)
+    assert all(status == "1" for _, length, status in frames if length), "a checksum is wrong"
+    assert given < len(frames) - len(with_data) // 4
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes, and both processors: make test-long")

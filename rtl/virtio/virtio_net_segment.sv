@@ -115,9 +115,9 @@ module virtio_net_segment
   // ---- the segments ----
   stream_if #(.T(tcp_segment_t)) segment ();   // the next one
   tcp_segment_t segment_q;                     // this one
-  wire judged = state_q == S_CHECK && check_q == '1;
+  wire judged = state_q == S_CHECK && check_q == 2'd2;
   virtio_net_tcp_fields #(.BYTES(BYTES)) fields (
-      .clk, .rst, .start(judged && !unfit_now_q), .headers, .payload(17'(payload_q)), .gso_size(header.gso_size), .segment
+      .clk, .rst, .start(state_q == S_CHECK && check_q == 2'd1), .headers, .payload(17'(payload_q)), .gso_size(header.gso_size), .segment
   );
 
   logic [DATA_W-1:0] head;

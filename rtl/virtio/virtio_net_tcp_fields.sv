@@ -11,7 +11,7 @@ module virtio_net_tcp_fields
     input  logic         clk,
     input  logic         rst,
     input  logic         start,
-    input  tcp_headers_t headers,                   // constant from `start` on, as are payload and gso_size
+    input  tcp_headers_t headers,                   // constant from `start` on, its sums too, as are payload and gso_size
     input  logic [16:0]  payload,
     input  logic [15:0]  gso_size,
     stream_if.source     segment                    // tcp_segment_t

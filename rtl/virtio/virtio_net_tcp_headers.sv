@@ -4,8 +4,8 @@
 // options (RFC 791) or IPv6 (RFC 8200), TCP with options (RFC 9293). `number` is the word of 4 bytes that is read next, while `reads`;
 // the words come in order, each in a cycle with `word_valid`.
 //
-// `refused`: there is no TCP header at its place, and the rest is not read. Else `headers` are there 5 cycles after the last word, with
-// `done`. Nothing that the driver says about the frame is used, and no length in it but those of the headers themselves. `start` begins
+// `refused`: there is no TCP header at its place, and the rest is not read. Else `headers` are there 2 cycles after the last word, with
+// `done`, the sums in them 2 cycles later. Nothing that the driver says about the frame is used, and no length in it but those of the headers themselves. `start` begins
 // the next frame.
 module virtio_net_tcp_headers
   import virtio_pkg::*;
@@ -46,7 +46,6 @@ module virtio_net_tcp_headers
   logic [16:0] ip_once_q, pseudo_once_q;
   logic [15:0] ip_twice_q, pseudo_twice_q;
   logic [3:0]  data_offset_q;
-  logic [2:0]  settle_q;
 
   assign number = number_q;
   assign reads  = !end_known_q || number_q <= end_q;
@@ -129,8 +128,7 @@ module virtio_net_tcp_headers
         end
       endcase
     end
-    // Behind the last word the carries are added twice.
-    settle_q         <= {settle_q[1:0], valid_q && last_q};
+    // The carries are added twice.
     ip_once_q        <= 17'(ip_q[15:0]) + 17'(ip_q[20:16]);
     ip_twice_q       <= ip_once_q[15:0] + 16'(ip_once_q[16]);
     pseudo_once_q    <= 17'(pseudo_q[15:0]) + 17'(pseudo_q[20:16]);
@@ -138,7 +136,7 @@ module virtio_net_tcp_headers
     headers.l2_bytes <= 6'd14 + {2'd0, tags_q, 2'd0};
     headers.tcp_at   <= 7'(headers.l2_bytes) + {1'b0, ip_words_q, 2'd0};
     headers.bytes    <= 8'(headers.tcp_at) + {2'b0, data_offset_q, 2'd0};
-    if (settle_q[2]) done <= 1'b1;
+    if (valid_q && last_q) done <= 1'b1;
     if (start) begin
       place_q     <= IN_ETHERNET;
       number_q    <= FIRST_WORD;
@@ -148,7 +146,6 @@ module virtio_net_tcp_headers
       refused_q   <= 1'b0;
       ip_q        <= '0;
       pseudo_q    <= 21'(TCP);
-      settle_q    <= '0;
       done        <= 1'b0;
     end
   end
