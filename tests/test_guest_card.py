@@ -230,7 +230,7 @@ def test_a_guest_sends_by_tcp_in_segments(wire: Wire, cards: Cards, namespace: l
     for feature in ("tcp-segmentation-offload", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation"):
         assert f"{feature}: on" in ran.console, ran.console
     given = int(re.findall(r"tx_queue_0_packets: (\d+)", ran.console)[0])
-    card.wire.control(card.name, "capture_stop")
+    card.wire.control(card.name, "capture-stop")
     frames = tshark(capture, "eth.src == 06:4e:41:4d:00:02", "frame.len", "tcp.len", "tcp.checksum.status",
                     options=["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"])  # fmt: skip
     with_data = [int(length) for _, length, _ in frames if length and int(length) > 0]
