@@ -338,7 +338,7 @@ async def only_what_was_negotiated(dut) -> None:
 
 @cocotb.test()
 async def queues_take_turns_by_chain(dut) -> None:
-    """Long frames of one queue, small ones of the other: the first of these waits for few of the long ones, the others for one each."""
+    """Long frames of one queue, small ones of the other: the first of these waits for few long ones, the others for one each."""
     bench = NetBench(dut, wanted=ALL)
     await bench.begin()
     long_ = [Stream.random(1448, 15_000, ipv6=False, plain=True) for _ in range(12)]
