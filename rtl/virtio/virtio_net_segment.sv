@@ -7,7 +7,7 @@
 //
 // The lengths of headers are those that the headers have; hdr_len is not looked at. A frame whose headers are not as they must be, or whose
 // segments would be shorter than MIN_GSO_SIZE or longer than MAX_FRAME, is dropped as a whole: `refused`. Reading the headers takes a
-// cycle for each 4 bytes of them, and 12 cycles more. A segment takes the beats that it has and 1 to 2 cycles more, 7 cycles at least.
+// cycle for each 4 bytes of them, and 12 cycles more. A segment takes the beats that it has and 1 to 2 cycles more, 6 cycles at least.
 // When `out` stops, `in` does. While `halt` is high no segment begins.
 module virtio_net_segment
   import virtio_pkg::*;
