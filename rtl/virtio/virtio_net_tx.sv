@@ -8,7 +8,6 @@
 // with a header that asks for what was not negotiated is given back, dropped and counted. A chain that cannot be read stops its
 // queue. Latency with memory of L cycles: segment to first beat L + 20 at least. One beat a cycle. When `tx` stops, the store
 // fills, and then no further chain is read. While `halt` is high frames that have not begun are discarded.
-// What is read of CONTROL is no frame but a command: virtio_net_control gives its chain back.
 module virtio_net_tx
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -16,7 +15,6 @@ module virtio_net_tx
     parameter int unsigned DATA_W    = 512,
     parameter int unsigned ID_W      = 4,
     parameter int unsigned QUEUES    = 4,
-    parameter int unsigned CONTROL   = MAX_QUEUES, // number of the control queue; MAX_QUEUES: none
     parameter int unsigned MAX_FRAME = 9018     // bytes, without FCS
 ) (
     input  logic              clk,
@@ -33,7 +31,6 @@ module virtio_net_tx
     axis_if.source            tx,
     output net_tx_t           tx_info,          // with each beat of `tx`
     output net_tx_events_t    events,
-    output net_command_t      command,
     output logic              idle
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -46,11 +43,10 @@ module virtio_net_tx
   localparam int unsigned LIMIT = MAX_FRAME + NET_HDR_BYTES;
   localparam int unsigned RECORDS = 32;         // frames in the store
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     CHAIN_GOOD,
     CHAIN_SHORT,
     CHAIN_LONG,
-    CHAIN_CONTROL,
     CHAIN_BAD
   } verdict_e;
 
@@ -91,14 +87,11 @@ module virtio_net_tx
   stream_if #(.T(chain_t)) chain ();
   stream_fork #(.T(virtq_segment_t), .N(3)) parts (.clk, .rst, .in(segment), .out(part));
 
-  // Of a command what is to be written is not part.
-  wire control = 32'(segment.data.vq) == CONTROL;
-  wire answer = control && segment.data.writable;
-  assign sum   = 33'(sum_q) + (answer ? '0 : 33'(segment.data.len));
+  assign sum   = 33'(sum_q) + 33'(segment.data.len);
   assign long_ = sum > 33'(LIMIT);
 
   // Beats come as they lie in memory: axis_gather puts the bytes together.
-  wire skip = long_ || segment.data.error || answer;
+  wire skip = long_ || segment.data.error;
   wire [LANE_W-1:0] first_lane = segment.data.addr[LANE_W-1:0];
   wire [LANE_W-1:0] last_lane = first_lane + segment.data.len[LANE_W-1:0] - 1'b1;
   assign cmd_in.valid     = part[0].valid;
@@ -109,7 +102,7 @@ module virtio_net_tx
   assign part[1].ready    = note_in.ready;
   assign chain_in.valid   = part[2].valid && part[2].data.last;
   assign chain_in.data    = '{vq: part[2].data.vq, head: part[2].data.head,
-                              verdict: part[2].data.error ? CHAIN_BAD : control ? CHAIN_CONTROL : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: long_ ? '1 : 16'(sum)};
+                              verdict: part[2].data.error ? CHAIN_BAD : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD, length: long_ ? '1 : 16'(sum)};
   assign part[2].ready    = chain_in.ready || !part[2].data.last;
 
   // What is pulled is always used.
@@ -184,7 +177,7 @@ module virtio_net_tx
   assign chain.ready     = finish;
   assign record_in.valid = finish && good;
   assign record_in.data  = '{vq: chain.data.vq, header: header};
-  assign back.valid      = finish && !bad && chain.data.verdict != CHAIN_CONTROL;
+  assign back.valid      = finish && !bad;
   assign back.data       = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
   stream_fifo #(.T(virtq_used_t), .DEPTH(16)) backs (.clk, .rst, .in(back), .out(used), .empty(none_back));
 
@@ -211,9 +204,6 @@ module virtio_net_tx
     events.long_  <= finish && !bad && chain.data.verdict == CHAIN_LONG;
     events.header <= finish && !bad && chain.data.verdict == CHAIN_GOOD && asks_q;
     events.memory <= finish && bad;
-    command       <= '{valid: finish && !bad && chain.data.verdict == CHAIN_CONTROL && !rst, head: chain.data.head,
-                       whole: 32'(chain.data.length) == $bits(virtio_net_ctrl_t) / 8,
-                       value: virtio_net_ctrl_t'(header_now[$bits(virtio_net_ctrl_t)-1:0])};
     fail          <= '{valid: finish && bad && !rst, vq: chain.data.vq, code: VIRTQ_MEMORY};
   end
 
