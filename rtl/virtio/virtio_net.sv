@@ -66,6 +66,7 @@ module virtio_net
   logic [QUEUES-1:0] enable, ready, more, broken;
   logic [63:0]       features;
   logic              halt, clear, engine_idle, tx_idle, rx_idle, control_idle, writer_idle;
+  pairs_set_t        pairs_set;
   net_command_t      command;
   logic [UNITS-1:0]  command_good, command_busy;
   logic              mac_set;
@@ -104,7 +105,7 @@ module virtio_net
   assign command_busy[2] = 1'b0;
 
   virtio_registers #(.PAIRS(PAIRS), .QUEUES(QUEUES), .VECTORS(VECTORS), .SIZE(SIZE), .OFFERED(OFFERED), .HASHES(PAIRS > 1 ? HASHES : '0)) registers (
-      .clk, .rst, .bus, .mac(station), .mtu, .link_up, .mac_set, .announced(command.apply && announces), .reset, .reset_done, .setup, .enable, .features, .halt, .clear, .idle, .notify(told[0]), .fault,
+      .clk, .rst, .bus, .mac(station), .mtu, .link_up, .mac_set, .announced(command.apply && announces), .reset, .reset_done, .setup, .enable, .features, .pairs_set, .halt, .clear, .idle, .notify(told[0]), .fault,
       .queue_interrupt, .interrupt, .counter_at, .counter
   );
   // A control queue that stops counts for the first pair.
@@ -151,12 +152,13 @@ module virtio_net
   end
   if (PAIRS > 1) begin : g_steering
     virtio_net_steering #(.PAIRS(PAIRS), .HASHES(HASHES)) steering (
-        .clk, .rst(restart), .features, .command, .good(command_good[0]), .hash, .info(rx_info), .vq(rx_vq)
+        .clk, .rst(restart), .features, .pairs_set, .command, .good(command_good[0]), .hash, .info(rx_info), .vq(rx_vq)
     );
   end else begin : g_one_pair
     assign command_good[0] = 1'b0;
     assign hash            = '0;
     assign rx_vq           = '0;
+    wire unused_pairs = &{1'b0, pairs_set};
   end
   assign command_busy[0] = 1'b0;
 

@@ -14,6 +14,7 @@ module virtio_net_steering
     input  logic         clk,
     input  logic         rst,
     input  logic [63:0]  features,               // negotiated
+    input  pairs_set_t   pairs_set,              // the same as VQ_PAIRS_SET, without a command
     input  net_command_t command,
     output logic         good,
     output net_hash_t    hash,                   // how packets are to be hashed
@@ -116,6 +117,10 @@ module virtio_net_steering
   assign hash = hash_q;
 
   always_ff @(posedge clk) begin
+    if (pairs_set.valid && pairs_set.pairs != '0 && pairs_set.pairs <= 16'(PAIRS)) begin
+      pairs_q <= pairs_set.pairs[PAIR_W:0];
+      rss_q   <= 1'b0;
+    end
     if (command.apply && good_pairs) begin
       pairs_q <= pairs_number[PAIR_W:0];
       rss_q   <= 1'b0;

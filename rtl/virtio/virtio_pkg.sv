@@ -108,6 +108,12 @@ package virtio_pkg;
     logic        apply;        // pulse
   } net_command_t;
 
+  // The pairs of queues in use are to be so many.
+  typedef struct packed {
+    logic        valid;
+    logic [15:0] pairs;
+  } pairs_set_t;
+
   // ---- receive-side scaling (5.1.6.4.3) ----
   // Over what a hash is computed, if the packet has it: VIRTIO_NET_HASH_TYPE_*, whose bits these are.
   typedef struct packed {
@@ -387,6 +393,7 @@ package virtio_pkg;
   localparam logic [11:0] COMMON_AT = 12'h000;
   localparam logic [11:0] ISR_AT = 12'h040;
   localparam logic [11:0] DEVICE_AT = 12'h080;
+  localparam logic [11:0] PAIRS_AT = 12'h0c0;      // ours: pairs in use, for a driver that has no commands
   localparam logic [11:0] NOTIFY_AT = 12'h100;     // 4 bytes a queue: notify_off_multiplier is 4
   localparam logic [11:0] FAULT_AT = 12'h180;      // ours: 4 bytes a queue
   localparam logic [11:0] COUNTERS_AT = 12'h200;   // ours

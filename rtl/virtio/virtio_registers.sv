@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The registers of a virtio network device on the PCI transport (virtio 1.2, 4.1.4): common configuration, ISR status, device
-// configuration and notifications, as their capabilities point into a BAR; then two of our own, why queues have stopped and
-// counters.
+// configuration and notifications, as their capabilities point into a BAR; then three of our own: pairs of
+// queues in use, why queues have stopped, counters.
 //
 // The standard has fields of 8 to 64 bits, accessed by 8, 16 or 32 bits. Here an access is a 32-bit word with a strobe for each
 // byte: a write changes the fields whose bytes are strobed, a read gives the whole word, of which the master takes its bytes. Only
@@ -36,6 +36,7 @@ module virtio_registers
     output virtq_setup_t      setup,
     output logic [QUEUES-1:0] enable,
     output logic [63:0]       features,              // negotiated
+    output pairs_set_t        pairs_set,             // by the register
     output logic              halt,
     output logic              clear,                 // reset of the device but for its counters
     input  logic              idle,
@@ -263,6 +264,8 @@ module virtio_registers
       link_q       <= link_up;
     end
   end
+
+  assign pairs_set = '{valid: acts_write && obeys && at_q[11:2] == PAIRS_AT[11:2] && wstrb_q[1:0] == '1, pairs: wdata_q[15:0]};
 
   // A queue without a vector interrupts nobody.
   stream_if #(.T(logic [15:0])) told[2] ();

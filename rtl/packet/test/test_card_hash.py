@@ -3,6 +3,7 @@
 
 import random
 import socket
+from pathlib import Path
 
 import cocotb
 import pytest
@@ -80,4 +81,5 @@ def test_card_hash(bits: int) -> None:
         "address_hash": Plain("output", f"logic [{bits - 1}:0]"),
         "port_hash": Plain("output", f"logic [{bits - 1}:0]"),
     }
-    run("card_hash", __file__, params={"BITS": bits}, ports=ports)
+    sources = [Path(__file__).parent / "card_hash_bench.sv"]
+    run("card_hash_bench", __file__, params={"BITS": bits}, sources=sources, ports=ports)

@@ -15,6 +15,7 @@ from nacelle_tb.widths import WIDTHS
 from net_bench import PAIRS, NetBench, features, params
 
 DEVICE_AT = 0x80
+PAIRS_AT = 0xC0
 TYPES = 0x3F
 KEY = bytes(range(1, 41))
 
@@ -103,6 +104,20 @@ async def configurations_that_are_wrong_change_nothing(dut) -> None:
         assert await bench.command(bytes([CTRL_MQ, VQ_PAIRS_SET]) + pairs) == 1
     assert shown(dut) == (TYPES, int.from_bytes(KEY, "big"))
     await bench.check(table, unclassified)
+
+
+@cocotb.test()
+async def a_register_says_how_many_pairs_are_used(dut) -> None:
+    """For a transport whose control queue is not the device's: numbers that cannot be are ignored."""
+    bench = await Bench(dut, wanted=features(F_RSS)).ready()
+    assert await bench.configure(rss_config(TYPES, [0], KEY)) == 0
+    for pairs, used in ((PAIRS, PAIRS), (0, PAIRS), (PAIRS + 1, PAIRS), (2, 2), (0x102, 2)):
+        await bench.registers.write(PAIRS_AT, pairs, 3)
+        for pair in range(PAIRS):
+            frame = random.randbytes(60)
+            bench.rx.give(frame, 2 * pair, hash=5)
+            assert (await bench.received(2 * pair if pair < used else 0)).frame == frame
+    assert await bench.use_pairs(PAIRS) == 0
 
 
 @cocotb.test()
