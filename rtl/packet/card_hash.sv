@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The Toeplitz hash of receive-side scaling (virtio 1.2, 5.1.6.4.3.3), over the addresses and over the ports of a packet: the hash over both is the
+// The Toeplitz hash of receive-side scaling (virtio 1.2, 5.1.6.4.3), over the addresses and over the ports of a packet: the hash over both is the
 // XOR of the two, as each bit of the packet that is 1 adds the 32 bits of the key that begin at its place. Only the lowest BITS of them are computed.
 //
 // One packet a cycle, latency 3 cycles. `key` is not registered: it changes seldom.

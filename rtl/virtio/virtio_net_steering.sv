@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which receive queue a frame gets to (virtio 1.2, 5.1.6.5.5 and 5.1.6.5.6), as the driver says by commands: with VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET the one
+// Which receive queue a frame gets to (virtio 1.2, 5.1.6.5.6 and 5.1.6.5.7), as the driver says by commands: with VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET the one
 // that was chosen before the device, if its pair is in use, else the first; with VIRTIO_NET_CTRL_MQ_RSS_CONFIG the one in the indirection
 // table at the packet's hash, or the queue for packets without one. The last of these commands counts.
 //

@@ -478,7 +478,9 @@ def some_packet() -> bytes:
         case 3:
             v4.options = [IPOption_NOP()] * 4
     ip = v6 if random.random() < 0.4 and not isinstance(top, ICMP) else v4
-    return frames.ethernet_padded(bytes(Ether(src=frames.PEER_MAC, dst=CARD_MAC) / ip / top / random.randbytes(random.choice([20, 300]))))
+    return frames.ethernet_padded(
+        bytes(Ether(src=frames.PEER_MAC, dst=CARD_MAC) / ip / top / random.randbytes(random.choice([20, 300])))
+    )
 
 
 @cocotb.test(skip=PAIRS == 1)

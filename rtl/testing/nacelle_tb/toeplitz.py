@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Toeplitz hash of receive-side scaling, bit by bit, as virtio 1.2 (5.1.6.4.3.3) and Microsoft have it."""
+"""The Toeplitz hash of receive-side scaling, bit by bit, as virtio 1.2 (5.1.6.4.3) and Microsoft have it."""
 
 # The key of Microsoft's vectors.
 KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")

@@ -186,7 +186,7 @@ def mac_table(*lists: Sequence[bytes]) -> bytes:
 
 
 def rss_config(types: int, table: Sequence[int], key: bytes, unclassified: int = 0, transmit: int = 1) -> bytes:
-    """virtio_net_rss_config (5.1.6.5.6.4)."""
+    """virtio_net_rss_config (5.1.6.5.7)."""
     entries = struct.pack(f"<{len(table)}H", *table)
     return struct.pack("<IHH", types, len(table) - 1, unclassified) + entries + struct.pack("<HB", transmit, len(key)) + key
 

@@ -74,7 +74,15 @@ class NetBench(NetDriver):
         self.interrupt = StreamSink(dut, "interrupt", "logic [15:0]")
         self.rx = InfoNetwork(dut, 0.0)
         self.tx = Sent(dut, "tx", tx_stall)
-        for name, value in (("mac", MAC), ("mac_free", 0), ("mac_taken", 0), ("mtu", MTU), ("link_up", 1), ("reset", 0), ("rx_info", 0)):
+        for name, value in (
+            ("mac", MAC),
+            ("mac_free", 0),
+            ("mac_taken", 0),
+            ("mtu", MTU),
+            ("link_up", 1),
+            ("reset", 0),
+            ("rx_info", 0),
+        ):
             getattr(dut, name).value = value
 
     async def begin(self) -> None:

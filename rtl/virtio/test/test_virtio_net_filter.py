@@ -174,7 +174,7 @@ async def what_is_not_negotiated_filters_nothing(dut) -> None:
         bytes([CTRL_ANNOUNCE, ANNOUNCE_ACK]),
     ):
         assert await bench.command(command) == 1, command
-    await bench.check(everything, some_frames() + [to(BROADCAST, 5)])
+    await bench.check(everything, [*some_frames(), to(BROADCAST, 5)])
 
 
 @cocotb.test()
@@ -207,7 +207,7 @@ async def commands_that_are_wrong_change_nothing(dut) -> None:
         bytes([CTRL_ANNOUNCE, ANNOUNCE_ACK, 0]), bytes([CTRL_ANNOUNCE, 1]),
     ):  # fmt: skip
         assert await bench.command(command, cuts=random.randint(0, 3)) == 1, command[:30]
-    await bench.check(model, some_frames() + [to(OWN, 5), to(OWN, 6), to(unicast(3)), to(unicast(40))])
+    await bench.check(model, [*some_frames(), to(OWN, 5), to(OWN, 6), to(unicast(3)), to(unicast(40))])
 
 
 @cocotb.test()
@@ -287,7 +287,7 @@ async def a_reset_forgets_all(dut) -> None:
         assert await bench.pci.reset(polls=400) < 400
         await bench.initialize()
         await bench.fill()
-        await bench.check(Model(), some_frames() + [to(OWN, 5), to(OWN, 0), to(group(3))])
+        await bench.check(Model(), [*some_frames(), to(OWN, 5), to(OWN, 0), to(group(3))])
 
 
 @cocotb.test()
