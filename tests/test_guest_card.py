@@ -199,7 +199,7 @@ def test_a_guest_sets_filters_and_queues(wire: Wire, cards: Cards, linux: uml.Us
     ping = f"ping -c 2 -i 0.2 -W 20 {PEER}"
     ran = card.run(
         ping,
-        "ip link set eth0 promisc on; ip link set eth0 promisc off; ip link set eth0 allmulticast on; ip link set eth0 allmulticast off",
+        "for mode in promisc allmulticast; do ip link set eth0 $mode on; ip link set eth0 $mode off; done",
         "for i in $(seq 10 40); do ip maddr add 33:33:00:00:00:$i dev eth0; done; ip maddr show dev eth0 | grep -c 33:33:00:00:00",
         f"busybox insmod {vlan}; ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up; ip link del eth0.5",
         # The address is the card's, unless its operator says otherwise.

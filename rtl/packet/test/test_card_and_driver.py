@@ -485,7 +485,8 @@ def some_packet() -> bytes:
 
 @cocotb.test(skip=PAIRS == 1)
 async def packets_go_where_the_driver_says(dut) -> None:
-    """RSS with any key, types and table: each packet of scapy's is in the queue that the hash says, single frames close together, too."""
+    """RSS with any key, types and table: each packet of scapy's is in the queue that the hash says, also of frames close
+    together."""
     bench = await Bench(dut, pairs=True).begin(buffers=0)
     for number in range(PAIRS):
         await bench.post(100, 2 * number)
@@ -510,8 +511,8 @@ async def packets_go_where_the_driver_says(dut) -> None:
 
 @cocotb.test()
 async def a_driver_gets_no_more_than_the_operator_allows(dut) -> None:
-    """Its own promiscuous mode and its table of addresses choose from what the card gets: frames for other stations come only where the
-    operator has made the card promiscuous, and then only if the driver asks for them."""
+    """Its own promiscuous mode and its table of addresses choose from what the card gets: frames for other stations come only
+    where the operator has made the card promiscuous, and then only if the driver asks for them."""
     bench = Bench(dut)
     bench.driver.wanted |= 1 << F_CTRL_VQ | 1 << F_CTRL_RX
     await bench.begin()
@@ -537,8 +538,8 @@ async def a_driver_gets_no_more_than_the_operator_allows(dut) -> None:
 
 @cocotb.test()
 async def a_driver_takes_no_address_that_is_not_free(dut) -> None:
-    """An attack: it asks for the device's address and for another station's, and sends from them. Without `any_source` none of it works; with
-    it the device's address stays the device's, also where the driver had another one before."""
+    """An attack: it asks for the device's address and for another station's, and sends from them. Without `any_source` none of it
+    works; with it the device's address stays the device's, also where the driver had another one before."""
     bench = Bench(dut)
     bench.driver.wanted |= 1 << F_CTRL_VQ | 1 << F_CTRL_RX | 1 << F_CTRL_MAC_ADDR
     await bench.begin()

@@ -31,7 +31,7 @@ from .virtio import (
 
 class NetDriver:
     """Set-up by registers, then queues: receive 0, 2 and so on, transmit 1, 3, control behind the last pair. `pairs`: what it uses
-    if F_MQ or F_RSS is among the features that are wanted. Rings are at `base` + 0x1000, buffers behind them, up to `bytes`. `wait` lets
+    if it wants F_MQ or F_RSS. Rings are at `base` + 0x1000, buffers behind them, up to `bytes`. `wait` lets
     cycles pass."""
 
     def __init__(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver asks of the device by commands about the frames that it gets: modes, addresses, VLANs. A model from the standard says
-what must arrive; a command that is not as it should be changes nothing."""
+"""What a driver asks of the device by commands about the frames that it gets: modes, addresses, VLANs. A model from the standard
+says what must arrive; a command that is not as it should be changes nothing."""
 
 import random
 from dataclasses import dataclass, field
@@ -187,7 +187,7 @@ async def addresses_alone_leave_vlans(dut) -> None:
 
 @cocotb.test()
 async def commands_that_are_wrong_change_nothing(dut) -> None:
-    """Wrong lengths, values, classes, numbers of addresses, too long: each is answered with an error, and soon; then all is as before."""
+    """Wrong lengths, values, classes, numbers of addresses, too long: each is answered with an error; then all is as before."""
     bench = await Bench(dut, wanted=features(*ALL)).ready()
     model = Model(modes={ALLMULTI}, table={unicast(3)}, vlans={5})
     await bench.mode(ALLMULTI, True)
@@ -241,8 +241,8 @@ async def a_table_that_changes_loses_nothing_that_both_have(dut) -> None:
 
 @cocotb.test()
 async def only_a_free_address_is_taken(dut) -> None:
-    """Where the address is the device's to say, another one is refused; else any but that which is taken, of no group. The configuration shows
-    it; it is gone when it is not free any more, and after a reset."""
+    """Where the address is the device's to say, another one is refused; else any but that which is taken, of no group. The configuration
+    shows it; it is gone when it is not free any more, and after a reset."""
     bench = await Bench(dut, wanted=features(*ALL)).ready()
     dut.mac_taken.value = int.from_bytes(OTHER, "big")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which queue a frame gets to, as the driver says by VIRTIO_NET_CTRL_MQ_RSS_CONFIG and VQ_PAIRS_SET, with as many pairs as there can be. That the
+"""Which queue a frame gets to, as the driver says by VIRTIO_NET_CTRL_MQ_RSS_CONFIG and VQ_PAIRS_SET, with as many pairs as there can
+be. That the
 hash of a packet is right is the packet plane's matter: here it comes with the frame."""
 
 import random
@@ -134,7 +135,8 @@ async def a_reset_forgets_the_table(dut) -> None:
 
 @cocotb.test()
 async def it_must_be_negotiated(dut) -> None:
-    """RSS without MQ has the control queue behind all pairs, too (5.1.2); without it the command is refused. The configuration says what there is."""
+    """RSS without MQ has the control queue behind all pairs, too (5.1.2); without it the command is refused. The
+    configuration says what there is."""
     bench = await Bench(dut, wanted=features(F_RSS, without=1 << F_MQ)).ready()
     assert await bench.configure(rss_config(TYPES, [PAIRS - 1], KEY)) == 0
     assert await bench.command(bytes([CTRL_MQ, VQ_PAIRS_SET, 1, 0])) == 1
