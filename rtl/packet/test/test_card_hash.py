@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Toeplitz hash: Microsoft's vectors ("Verifying the RSS Hash Calculation"), and any key and packet against a model that goes bit
-by bit."""
+"""The Toeplitz hash: Microsoft's vectors ("Verifying the RSS Hash Calculation"), and any key and packet against a model that goes
+bit by bit."""
 
 import random
 import socket

@@ -241,8 +241,8 @@ async def a_table_that_changes_loses_nothing_that_both_have(dut) -> None:
 
 @cocotb.test()
 async def only_a_free_address_is_taken(dut) -> None:
-    """Where the address is the device's to say, another one is refused; else any but that which is taken, of no group. The configuration
-    shows it; it is gone when it is not free any more, and after a reset."""
+    """Where the address is the device's to say, another one is refused; else any but that which is taken, of no group. The
+    configuration shows it; it is gone when it is not free any more, and after a reset."""
     bench = await Bench(dut, wanted=features(*ALL)).ready()
     dut.mac_taken.value = int.from_bytes(OTHER, "big")
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which queue a frame gets to, as the driver says by VIRTIO_NET_CTRL_MQ_RSS_CONFIG and VQ_PAIRS_SET, with as many pairs as there can
-be. That the
-hash of a packet is right is the packet plane's matter: here it comes with the frame."""
+"""Which queue a frame gets to, as the driver says by VIRTIO_NET_CTRL_MQ_RSS_CONFIG and VQ_PAIRS_SET, with as many pairs as there
+can be. That the hash of a packet is right is the packet plane's matter: here it comes with the frame."""
 
 import random
 import struct
