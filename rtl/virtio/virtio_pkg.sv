@@ -146,11 +146,12 @@ package virtio_pkg;
     queue_t vq;
   } queue_named_t;
 
-  // The queue that the driver gives a number. The control queue is behind `all` pairs, or behind the first one (5.1.2).
+  // Whether the control queue is behind all pairs, or behind the first one (5.1.2).
   function automatic logic all_pairs(logic [63:0] features);
     return features[VIRTIO_NET_F_MQ] || features[VIRTIO_NET_F_RSS];
   endfunction
 
+  // The queue that the driver gives a number; `all` as above.
   function automatic queue_named_t driver_queue(logic [15:0] number, int unsigned pairs, logic all);
     logic [15:0] control;
     control = all ? 16'(2 * pairs) : 16'd2;
