@@ -4,8 +4,8 @@
 // address, a table of VLANs. Frames pass with a delay of 2 cycles, one beat a cycle; those that are not wanted are marked `unwanted` with their
 // last beat. What the driver has not negotiated filters nothing.
 //
-// The address table is exact for up to ENTRIES addresses of both kinds together; unicast addresses or groups that do not fit turn on all of their
-// kind. While a new table is copied, for ENTRIES cycles, every address passes: a frame for an address of the old and the new table is not lost.
+// The address table is exact for up to ADDRESSES addresses of both kinds together; unicast addresses or groups that do not fit turn on all of their
+// kind. While a new table is copied, for ADDRESSES cycles, every address passes: a frame for an address of the old and the new table is not lost.
 // In promiscuous mode frames of every VLAN pass, too.
 //
 // The driver may set another address than `mac` while `mac_free`, and never `mac_taken`; its address is `station`.
@@ -13,7 +13,7 @@ module virtio_net_filter
   import virtio_pkg::*;
 #(
     parameter int unsigned DATA_W  = 512,
-    parameter int unsigned ENTRIES = 16          // a power of two
+    parameter int unsigned ADDRESSES = 16          // a power of two
 ) (
     input  logic         clk,
     input  logic         rst,                    // clears the table of VLANs in 128 cycles
@@ -39,7 +39,7 @@ module virtio_net_filter
   localparam int unsigned VLAN_WORDS = 128;
   typedef logic [$clog2(VLAN_WORDS)-1:0] word_at_t;
   typedef logic [31:0] vlan_word_t;
-  typedef logic [$clog2(ENTRIES)-1:0] entry_at_t;
+  typedef logic [$clog2(ADDRESSES)-1:0] entry_at_t;
 
   wire filters = features[VIRTIO_NET_F_CTRL_RX];
   wire filters_vlan = features[VIRTIO_NET_F_CTRL_VLAN];
@@ -99,7 +99,7 @@ module virtio_net_filter
   wire         ends_address = table_q == T_ADDRESSES && command.valid && byte_q == 3'd5;
   wire         keeps = ends_address && sets_table && !full_q;
 
-  (* ram_style = "distributed" *) logic [47:0] fresh[ENTRIES];       // the new table, until the command is known to be good
+  (* ram_style = "distributed" *) logic [47:0] fresh[ADDRESSES];       // the new table, until the command is known to be good
   always_ff @(posedge clk) if (keeps) fresh[entry_q] <= address;
 
   always_ff @(posedge clk) begin
@@ -141,8 +141,8 @@ module virtio_net_filter
   wire good_table = sets_table && table_q == T_WHOLE;
 
   // The table in use.
-  logic [ENTRIES-1:0][47:0] addresses_q;
-  logic [ENTRIES-1:0]       used_q;
+  logic [ADDRESSES-1:0][47:0] addresses_q;
+  logic [ADDRESSES-1:0]       used_q;
   logic                     copies_q;
   entry_at_t                copy_q;
   always_ff @(posedge clk) begin
@@ -235,7 +235,7 @@ module virtio_net_filter
   beat_t                beat1_q, beat2_q;
   net_rx_t              info1_q, info2_q;
   logic                 valid1_q = 1'b0, valid2_q = 1'b0;
-  logic [ENTRIES-1:0]   match_q;
+  logic [ADDRESSES-1:0]   match_q;
   logic                 group_q, broadcast_q, mine_q, tagged_q, passes_q;
   logic [4:0]           bit_q;
 
@@ -254,7 +254,7 @@ module virtio_net_filter
       second_beat_q <= first_q && !in.tlast;
     end
     if (in.tvalid && first_q) begin
-      for (int unsigned i = 0; i < ENTRIES; i++) match_q[i] <= used_q[i] && addresses_q[i] == dst;
+      for (int unsigned i = 0; i < ADDRESSES; i++) match_q[i] <= used_q[i] && addresses_q[i] == dst;
       group_q     <= dst[GROUP_BIT];
       broadcast_q <= dst == '1;
       mine_q      <= dst == station;

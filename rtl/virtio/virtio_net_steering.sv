@@ -109,9 +109,9 @@ module virtio_net_steering
   hash_index_t mask_used_q;
   pair_t       unclassified_used_q;
   net_hash_t   hash_q;
+  logic [15:0] pairs_number;                     // the last two bytes
   wire         good_pairs = sets_pairs && command.length == 16'd2 && pairs_number != '0 && pairs_number <= 16'(PAIRS);
   wire         good_rss = sets_rss && field_q == R_WHOLE && !bad_q;
-  logic [15:0] pairs_number;                     // the last two bytes
   always_ff @(posedge clk) if (command.valid) pairs_number <= {command.value, pairs_number[15:8]};
   assign good = good_pairs || good_rss;
   assign hash = hash_q;
