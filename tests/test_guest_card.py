@@ -195,13 +195,15 @@ def test_a_guest_sets_filters_and_queues(wire: Wire, cards: Cards, linux: uml.Us
     """Linux's driver tells the card by commands what it wants: each is taken, or refused with a reason, and frames go on."""
     wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
     card = cards("card")
-    (vlan,) = linux.root.glob("usr/lib/uml/modules/*/kernel/net/8021q/8021q.ko")
+    (modules,) = linux.root.glob("usr/lib/uml/modules/*/kernel/net")
+    vlans = " ".join(f"{modules}/{name}.ko" for name in ("llc/llc", "802/stp", "802/garp", "802/mrp", "8021q/8021q"))
     ping = f"ping -c 2 -i 0.2 -W 20 {PEER}"
     ran = card.run(
         ping,
         "for mode in promisc allmulticast; do ip link set eth0 $mode on; ip link set eth0 $mode off; done",
         "for i in $(seq 10 40); do ip maddr add 33:33:00:00:00:$i dev eth0; done; ip maddr show dev eth0 | grep -c 33:33:00:00:00",
-        f"busybox insmod {vlan}; ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up; ip link del eth0.5",
+        f"for module in {vlans}; do busybox insmod $module; done",
+        "ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up; ip link del eth0.5",
         # The address is the card's, unless its operator says otherwise.
         "ip link set eth0 down; ip link set eth0 address 06:00:00:00:00:77 && echo taken || echo refused; ip link set eth0 up",
         "ethtool -l eth0; ethtool -x eth0 | head -3",
