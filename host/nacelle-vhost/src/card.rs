@@ -85,8 +85,17 @@ pub mod feature {
     /// Those that work by commands.
     pub const BY_COMMANDS: u64 = CTRL_RX | CTRL_VLAN | CTRL_RX_EXTRA | GUEST_ANNOUNCE | MQ | CTRL_MAC_ADDR | RSS;
     /// All of these.
-    pub const ALL: u64 =
-        CSUM | GUEST_CSUM | MTU | MAC | MRG_RXBUF | STATUS | CTRL_VQ | BY_COMMANDS | INDIRECT_DESC | EVENT_IDX | VERSION_1;
+    pub const ALL: u64 = CSUM
+        | GUEST_CSUM
+        | MTU
+        | MAC
+        | MRG_RXBUF
+        | STATUS
+        | CTRL_VQ
+        | BY_COMMANDS
+        | INDIRECT_DESC
+        | EVENT_IDX
+        | VERSION_1;
 }
 
 /// Bytes of the device configuration that the card has.
@@ -234,7 +243,9 @@ impl<D: PciDevice> Card<D> {
         let device = &mut self.device;
         device.write16(BAR, common::QUEUE_SELECT, number as u16)?;
         if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
-            return Err(Trouble::Refused(Refusal("a ring is longer than the card's, or one that its features have not")));
+            return Err(Trouble::Refused(Refusal(
+                "a ring is longer than the card's, or one that its features have not",
+            )));
         }
         device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
         device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number as u16)?;

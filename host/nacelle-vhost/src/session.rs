@@ -25,7 +25,10 @@ use crate::{MAX_RINGS, Refusal, Trouble};
 /// The protocol features that are offered.
 const OFFERED: u64 = offer::MQ
     | offer::REPLY_ACK
-    | offer::BACKEND_REQ | offer::CONFIG | offer::RESET_DEVICE | offer::INBAND_NOTIFICATIONS;
+    | offer::BACKEND_REQ
+    | offer::CONFIG
+    | offer::RESET_DEVICE
+    | offer::INBAND_NOTIFICATIONS;
 
 /// A request was not of the form that it has.
 const LENGTH: Refusal = Refusal("a message has another length than its request has");

@@ -51,9 +51,16 @@ fn what_is_offered_is_what_works() {
     let world = World::new();
     let mut front = world.front(By::Eventfd);
     let features = V1 | feature::STATUS | feature::MAC | feature::MTU | feature::CTRL_VQ | feature::MQ;
-    assert_eq!(front.number(request::GET_FEATURES), features | 1 << 30, "the card has one more, which is not handed on");
+    assert_eq!(
+        front.number(request::GET_FEATURES),
+        features | 1 << 30,
+        "the card has one more, which is not handed on"
+    );
     let offered = front.number(request::GET_PROTOCOL_FEATURES);
-    assert_eq!(offered, protocol_feature::MQ | ACK | INBAND | protocol_feature::CONFIG | protocol_feature::RESET_DEVICE);
+    assert_eq!(
+        offered,
+        protocol_feature::MQ | ACK | INBAND | protocol_feature::CONFIG | protocol_feature::RESET_DEVICE
+    );
     assert_eq!(front.number(request::GET_QUEUE_NUM), 2);
     let mut config = |offset, size: usize| {
         let asked = Config { offset, size: size as u32, flags: 0 };

@@ -153,12 +153,15 @@ impl SoftCard {
                 self.seen.running.store(false, Ordering::Relaxed);
             }
             (0x14, 1) => {
-                let fits = self.features & 1 << 32 != 0 && (self.features & MQ == 0 || self.features & 1 << 17 != 0) && self.features & !OFFERED == 0;
+                let fits = self.features & 1 << 32 != 0
+                    && (self.features & MQ == 0 || self.features & 1 << 17 != 0)
+                    && self.features & !OFFERED == 0;
                 self.status = value as u8 & if fits { 0xff } else { !8 };
                 if self.status & 4 != 0 {
                     self.seen.running.store(true, Ordering::Relaxed);
                     let told = |queue: &Queue| [queue.size.into(), queue.parts[0], queue.parts[1], queue.parts[2]];
-                    *self.seen.rings.lock().unwrap() = self.queues.iter().filter(|queue| queue.enabled).map(told).collect();
+                    *self.seen.rings.lock().unwrap() =
+                        self.queues.iter().filter(|queue| queue.enabled).map(told).collect();
                 }
             }
             (0x16, 2) => self.select = value as u16,

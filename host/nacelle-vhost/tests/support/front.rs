@@ -286,8 +286,10 @@ impl Front {
         let at = Self::buffer(ring, 0);
         self.write(at, bytes);
         self.write(at + BUFFER - 1, &[0xee]);
-        for (number, from, len, flags, next) in [(0, at, bytes.len() as u32, 1u16, 1u16), (1, at + BUFFER - 1, 1, 2, 0)] {
-            let parts = [&(GUEST + from).to_le_bytes()[..], &len.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()];
+        for (number, from, len, flags, next) in [(0, at, bytes.len() as u32, 1u16, 1u16), (1, at + BUFFER - 1, 1, 2, 0)]
+        {
+            let parts =
+                [&(GUEST + from).to_le_bytes()[..], &len.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()];
             self.write(base + 16 * number, &parts.concat());
         }
         let index = self.available[ring];
