@@ -240,6 +240,42 @@ def test_a_guest_sends_by_tcp_in_segments(wire: Wire, cards: Cards, namespace: l
     assert given < len(frames) - len(with_data) // 4
 
 
+def test_a_guest_sets_filters_and_queues(wire: Wire, cards: Cards, linux: uml.UserModeLinux) -> None:
+    """Linux's driver tells the card by commands what it wants: each is taken, or refused with a reason, and frames go on."""
+    wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
+    card = cards("card")
+    (modules,) = linux.root.glob("usr/lib/uml/modules/*/kernel/net")
+    vlans = " ".join(f"{modules}/{name}.ko" for name in ("llc/llc", "802/stp", "802/garp", "802/mrp", "8021q/8021q"))
+    ping = f"ping -c 2 -i 0.2 -W 20 {PEER}"
+    ran = card.run(
+        ping,
+        "for mode in promisc allmulticast; do ip link set eth0 $mode on; ip link set eth0 $mode off; done",
+        "for i in $(seq 10 40); do ip maddr add 33:33:00:00:00:$i dev eth0; done; ip maddr show dev eth0 | grep -c 33:33:00:00:00",
+        f"for module in {vlans}; do busybox insmod $module; done",
+        "ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up; ip link del eth0.5",
+        # The address is the card's, unless its operator says otherwise.
+        "ip link set eth0 down; ip link set eth0 address 06:00:00:00:00:77 && echo taken || echo refused; ip link set eth0 up",
+        "ethtool -l eth0; ethtool -x eth0 | head -3",
+        ping,
+        "ethtool -L eth0 combined 4; ethtool -l eth0 | tail -2",
+        "ethtool -X eth0 equal 4; ethtool -x eth0 | sed -n 3,4p",
+        # Connections of several addresses.
+        "for i in $(seq 20 29); do ip addr add 10.77.1.$i/16 dev eth0; ping -c 1 -W 20 -I 10.77.1.$i " + PEER + "; done",
+        "ethtool -S eth0 | grep -E 'rx_queue_[0-9]_packets'",
+        "ethtool -X eth0 equal 1; ethtool -L eth0 combined 1",
+        ping,
+        "dmesg",
+    )
+    assert ran.console.count(" 0% packet loss") == 13, ran.console
+    assert "refused" in ran.console and "taken" not in ran.console
+    assert re.search(r"Combined:\s+4\s.*Combined:\s+1\s.*Combined:\s+4\s", ran.console, re.DOTALL), ran.console
+    assert re.search(r"^\s+8:\s+0\s+1\s+2\s+3\s+0\s+1\s+2\s+3", ran.console, re.MULTILINE), ran.console
+    used = re.findall(r"rx_queue_\d_packets: (\d+)", ran.console)
+    assert len(used) == 4 and sum(int(packets) > 0 for packets in used) >= 2, used
+    counters = card.counters()
+    assert counters["vhost.requests_refused"] == counters["vhost.rings_lost"] == counters["slot.violations"] == 0
+
+
 @pytest.mark.skipif(not LONG, reason="takes minutes, and both processors: make test-long")
 def test_two_guests_on_two_devices(wire: Wire, cards: Cards) -> None:
     """ping, a file by TCP, and iperf3: every segment goes through both devices."""

@@ -397,7 +397,8 @@ module control_plane
       promiscuous: settings.NETWORK_CARD.promiscuous.value,
       answers_arp: settings.NETWORK_CARD.host_arp.value,
       answers_echo: settings.NETWORK_CARD.host_echo.value,
-      any_source: settings.NETWORK_CARD.any_source.value
+      any_source: settings.NETWORK_CARD.any_source.value,
+      hash: '0                                       // the driver's to say
   };
   assign rpc_port    = settings.RPC_PORT.value.value;
   assign listen_port = settings.LISTEN_PORT.value.value;

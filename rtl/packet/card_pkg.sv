@@ -3,6 +3,7 @@
 // Types of what passes through the packet plane to and from the network card of the device's host (docs/reference/network-card.md).
 package card_pkg;
   import packet_pkg::*;
+  import virtio_pkg::*;
 
   // The bit in which the MAC address of the card differs from that of the device.
   localparam mac_t CARD_MAC_BIT = 48'h0400_0000_0000;
@@ -16,6 +17,7 @@ package card_pkg;
     logic answers_arp;    // shared: the host answers ARP and neighbour solicitations for the device's addresses, else the device does,
     logic answers_echo;   // and so with echo requests
     logic any_source;     // it may send from other MAC addresses than its own
+    net_hash_t hash;      // of what packets its driver wants hashes
   } card_settings_t;
 
   // Selects the pair of queues.
@@ -36,5 +38,7 @@ package card_pkg;
     logic wanted;         // the card gets it
     logic checked;        // IPv4 header and the checksum of TCP, UDP or ICMP are right
     flow_t flow;          // a number that frames of a connection have in common
+    logic  hashed;        // the packet has what the driver wants a hash of,
+    hash_index_t hash;    // the lowest bits of which are these
   } card_verdict_t;
 endpackage

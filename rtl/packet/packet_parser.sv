@@ -409,6 +409,8 @@ module packet_parser
           for_card: for_card,
           group: looked_q.to_group,
           asks_us: looked_q.asks_us,
+          has_addresses: ip_class,
+          tcp: looked_q.tcp,
           flow_known: ip_class && looked_q.form_ok && !looked_q.fragment && (looked_q.tcp || looked_q.udp),
           sum_known: ip_class && looked_q.form_ok && !looked_q.fragment
                      && (looked_q.tcp || looked_q.icmp || (looked_q.udp && looked_q.udp_checked)),

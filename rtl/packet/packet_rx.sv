@@ -13,6 +13,8 @@ module packet_rx
   import packet_rx_pkg::*;
   import crc32_pkg::*;
   import card_pkg::*;
+  import virtio_pkg::hash_types_t;
+  import virtio_pkg::hash_index_t;
   import services_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -134,6 +136,9 @@ module packet_rx
     logic         asks_us;         // if it is a solicitation
     logic         checked;         // for the card: all that is checked so far is there and right
     flow_t        flow;
+    logic         hashed;          // for the card: over addresses,
+    logic         hashes_ports;    // and ports
+    hash_index_t  hash;            // from stage 5 on
     logic         sum_checked;
     extent_t      extent;
     index_t       beats;
@@ -177,6 +182,16 @@ module packet_rx
     s3_asks_us_q <= s2_asks_us_q;
   end
 
+  // What the card's driver wants a hash of, and the hash, 3 cycles behind the headers.
+  hash_types_t types;
+  hash_index_t address_hash, port_hash;
+  wire hash_ports = parsed.flow_known && (s3_v6_q ? (parsed.tcp ? types.tcpv6 : types.udpv6) : (parsed.tcp ? types.tcpv4 : types.udpv4));
+  assign types = card.hash.types;
+  card_hash #(.BITS($bits(hash_index_t))) hash (
+      .clk, .key(card.hash.key), .v6(headers.l3.v6), .src(headers.l3.src), .dst(headers.l3.dst),
+      .ports({headers.l4.udp.udp.src_port, headers.l4.udp.udp.dst_port}), .address_hash, .port_hash
+  );
+
   keep_t counts;
   assign counts = !s3_decided_q || index < ip_last ? '1 : index == ip_last ? up_to(parsed.ip_top[LANE_W-1:0]) : '0;
 
@@ -191,6 +206,7 @@ module packet_rx
     s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, listener: parsed.listener,
               card: s3_decided_q && !s3_q.bad, asks_us: s3_asks_us_q,
               flow: parsed.flow_known ? s3_flow_q : '0,
+              hashed: hash_ports || (parsed.has_addresses && (s3_v6_q ? types.ipv6 : types.ipv4)), hashes_ports: hash_ports, hash: '0,
               checked: parsed.sum_known && parsed.headers_fit && index >= ip_last && s3_q.index != index_t'(COUNTED_BEATS),
               sum_checked: parsed.sum_checked,
               extent: '{place: parsed.place, length: parsed.payload_length},
@@ -274,6 +290,7 @@ module packet_rx
 
   always_ff @(posedge clk) begin
     s5_q <= s4_q;
+    s5_q.hash <= address_hash ^ (s4_q.hashes_ports ? port_hash : '0);
     if (s4_q.extent.place == RX_PLACE_0) s5_q.extent.length <= s4_frame_length;
     if ((s4_counts_q & ~s4_keep_q) != '0 || !checks.ipv4_ok) s5_q.checked <= 1'b0;
     if (!checks.card || (IPV6 && s4_q.cls == CLASS_ND && s4_q.drop == DROP_NONE && s4_q.asks_us && !card.answers_arp)) s5_q.card <= 1'b0;
@@ -383,7 +400,7 @@ module packet_rx
   logic [VERDICT-1:0] refused_end_q;
   always_ff @(posedge clk) refused_end_q <= rst ? '0 : {refused_end_q[VERDICT-2:0], rx.tvalid && rx.tlast && refused};
   assign card_verdict_valid = settled || refused_end_q[VERDICT-1];
-  assign card_verdict       = '{wanted: settled && s10_q.card, checked: s10_q.checked, flow: s10_q.flow};
+  assign card_verdict       = '{wanted: settled && s10_q.card, checked: s10_q.checked, flow: s10_q.flow, hashed: s10_q.hashed, hash: s10_q.hash};
 
   // ---- events ----
   logic overflow_q;

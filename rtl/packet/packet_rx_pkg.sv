@@ -59,7 +59,9 @@ package packet_rx_pkg;
     logic         for_card;        // it is for the station of the network card,
     logic         group;           // to a group,
     logic         asks_us;         // an ARP request for the device's address
-    logic         flow_known;      // it has ports in the known place,
+    logic         has_addresses;   // of IP,
+    logic         flow_known;      // and ports in the known place,
+    logic         tcp;             // of TCP, else UDP,
     logic         sum_known;       // and checksums that cover all of its IP packet are in the known places
     logic         ipv4;            // there is an IPv4 header to check,
     logic         sum_checked;     // and a UDP or ICMP checksum

@@ -123,7 +123,7 @@ module nacelle_shell
   address_status_t address_status;
   discovery_settings_t discovery;
   link_settings_t  link;
-  card_settings_t  card;
+  card_settings_t  card, card_used;             // as the operator, and as the card's driver has them
   logic            icmp_errors, unwanted_valid;
   unwanted_t       unwanted;
   withdrawal_t     withdrawal;
@@ -350,7 +350,7 @@ module nacelle_shell
       .now(48'(now_q)),
       .local_addr,
       .link,
-      .card,
+      .card(card_used),
       .rx,
       .tx,
       .frame,
@@ -1185,12 +1185,15 @@ module nacelle_shell
           .PAIRS    (NETWORK_PAIRS),
           .VECTORS  (NETWORK_VECTORS),
           .MTU      (NETWORK_MTU),
-          .MAX_FRAME(NETWORK_FRAME)
+          .MAX_FRAME(NETWORK_FRAME),
+          .IPV6     (IPV6)
       ) network (
           .clk,
           .rst,
           .open(!plane_rst_q),
-          .mac(card.mac),
+          .settings(card),
+          .device(mac),
+          .used(card_used),
           .link_up,
           .bus(net_registers),
           .mem(net_host),
@@ -1252,6 +1255,7 @@ module nacelle_shell
     assign card_tx.tlast  = 1'b0;
     assign card_tx.tuser  = 1'b0;
     assign card_idle      = 1'b1;
+    assign card_used      = card;
     wire unused_card = &{1'b0, card_rx.tvalid, card_rx.tdata, card_rx.tkeep, card_rx.tlast, card_rx.tuser, card_rx_verdict, card_tx.tready};
   end
   assign to_log[LOG_COPIES] = '{

@@ -14,12 +14,15 @@ module network_card
     parameter int unsigned PAIRS = 1,            // of queues
     parameter int unsigned VECTORS = 3,
     parameter int unsigned MTU = 1500,
-    parameter int unsigned MAX_FRAME = 1518      // bytes, without FCS
+    parameter int unsigned MAX_FRAME = 1518,     // bytes, without FCS
+    parameter bit          IPV6 = 1'b1           // the packet plane reads IPv6
 ) (
     input  logic          clk,
     input  logic          rst,
     input  logic          open,                  // the packet plane lives; it stays so
-    input  mac_t          mac,
+    input  card_settings_t settings,             // as the operator has them,
+    input  mac_t          device,                // and the MAC address of the device
+    output card_settings_t used,                 // as the driver wants it, where it may say so
     input  logic          link_up,
     // the slot
     axil_if.slave         bus,                   // 12 bits of address
@@ -36,7 +39,9 @@ module network_card
   // ---- receive: virtio_net drops what is not wanted ----
   net_rx_t rx_info;
   assign rx_info = '{
-      vq: PAIRS > 1 ? queue_t'({rx_verdict.flow, 1'b0}) : '0,
+      vq: queue_t'({rx_verdict.flow, 1'b0}),
+      hashed: rx_verdict.hashed,
+      hash: rx_verdict.hash,
       csum_valid: rx_verdict.checked,
       unwanted: !rx_verdict.wanted
   };
@@ -62,8 +67,18 @@ module network_card
   assign notify.valid = 1'b0;
   assign notify.data  = '0;
 
-  virtio_net #(.DATA_W(DATA_W), .ID_W(ID_W), .PAIRS(PAIRS), .VECTORS(VECTORS), .MAX_FRAME(MAX_FRAME)) card (
-      .clk, .rst, .bus, .mac, .mtu(16'(MTU)), .link_up(link_up && open), .reset, .reset_done, .notify, .interrupt, .mem, .rx, .rx_info,
+  // Where the card may send from any address, its driver may choose its own: but that of the device only where they share one.
+  localparam hash_types_t HASHES = '{udpv6: IPV6, tcpv6: IPV6, ipv6: IPV6, default: 1'b1};
+  mac_t      station;
+  net_hash_t hash;
+  always_comb begin
+    used      = settings;
+    used.mac  = station;
+    used.hash = hash;
+  end
+
+  virtio_net #(.DATA_W(DATA_W), .ID_W(ID_W), .PAIRS(PAIRS), .VECTORS(VECTORS), .MAX_FRAME(MAX_FRAME), .HASHES(HASHES)) card (
+      .clk, .rst, .bus, .mac(settings.mac), .mac_free(settings.any_source), .mac_taken(settings.shared ? '0 : device), .station, .hash, .mtu(16'(MTU)), .link_up(link_up && open), .reset, .reset_done, .notify, .interrupt, .mem, .rx, .rx_info,
       .tx(sent), .tx_info, .idle
   );
 

@@ -9,7 +9,6 @@
 // too long a one, or with a header that asks for what was not negotiated is given back, dropped and counted. A chain that cannot be read
 // stops its queue. Latency with memory of L cycles: segment to first beat L + 23 at least. One beat a cycle. When `tx` stops, the store
 // fills, and then no further chain is read. While `halt` is high frames that have not begun are discarded.
-// What is read of CONTROL is no frame but a command: virtio_net_control gives its chain back.
 module virtio_net_tx
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -17,7 +16,6 @@ module virtio_net_tx
     parameter int unsigned DATA_W    = 512,
     parameter int unsigned ID_W      = 4,
     parameter int unsigned QUEUES    = 4,
-    parameter int unsigned CONTROL   = MAX_QUEUES, // number of the control queue; MAX_QUEUES: none
     parameter int unsigned SIZE      = 256,     // largest queue size: what a chain has of buffers
     parameter int unsigned MAX_FRAME = 9018     // bytes, without FCS
 ) (
@@ -35,7 +33,6 @@ module virtio_net_tx
     axis_if.source            tx,
     output net_tx_t           tx_info,          // with each beat of `tx`
     output net_tx_events_t    events,
-    output net_command_t      command,
     output logic              idle
 );
   localparam int unsigned BYTES = DATA_W / 8;
@@ -49,11 +46,10 @@ module virtio_net_tx
   localparam int unsigned GSO_LIMIT = MAX_TCP_HEADERS + MAX_GSO_PAYLOAD + NET_HDR_BYTES;
   localparam int unsigned RECORDS = 32;         // frames in the store
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     CHAIN_GOOD,
     CHAIN_SHORT,
     CHAIN_LONG,
-    CHAIN_CONTROL,
     CHAIN_BAD
   } verdict_e;
 
@@ -110,19 +106,16 @@ module virtio_net_tx
   stream_if #(.T(chain_t)) chain ();
   stream_fork #(.T(virtq_segment_t), .N(2)) parts (.clk, .rst, .in(segment), .out(part));
 
-  // Of a command what is to be written is not part.
-  wire control = 32'(segment.data.vq) == CONTROL;
-  wire answer = control && segment.data.writable;
-  assign sum   = 33'(sum_q) + (answer ? '0 : 33'(segment.data.len));
+  assign sum   = 33'(sum_q) + 33'(segment.data.len);
   assign long_ = sum > 33'(limit_q);
 
-  wire skip = long_ || segment.data.error || answer;
+  wire skip = long_ || segment.data.error;
   assign buffer_in.valid = part[0].valid;
   assign buffer_in.data  = '{addr: part[0].data.addr, length: skip ? '0 : 17'(part[0].data.len), none: skip, ends: part[0].data.last};
   assign part[0].ready   = buffer_in.ready;
   assign chain_in.valid  = part[1].valid && part[1].data.last;
   assign chain_in.data   = '{vq: part[1].data.vq, head: part[1].data.head,
-                             verdict: part[1].data.error ? CHAIN_BAD : control ? CHAIN_CONTROL : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD,
+                             verdict: part[1].data.error ? CHAIN_BAD : long_ ? CHAIN_LONG : sum < 33'(NET_HDR_BYTES + MIN_FRAME) ? CHAIN_SHORT : CHAIN_GOOD,
                              fits: sum <= 33'(LIMIT), length: long_ ? '1 : 17'(sum)};
   assign part[1].ready   = chain_in.ready || !part[1].data.last;
 
@@ -203,7 +196,7 @@ module virtio_net_tx
 
   assign beat.ready     = move;
   assign chain.ready    = finish;
-  assign back.valid     = finish && !bad && chain.data.verdict != CHAIN_CONTROL;
+  assign back.valid     = finish && !bad;
   assign back.data      = '{vq: chain.data.vq, head: chain.data.head, len: '0, last: 1'b1};
   stream_fifo #(.T(virtq_used_t), .DEPTH(16)) backs (.clk, .rst, .in(back), .out(used), .empty(none_back));
 
@@ -266,9 +259,6 @@ module virtio_net_tx
     events.long_  <= finish && !bad && (chain.data.verdict == CHAIN_LONG || (good_chain && !chain.data.fits && !segments));
     events.header <= finish && good_chain && (segments ? refused : chain.data.fits && asks_q);
     events.memory <= finish && bad;
-    command       <= '{valid: finish && !bad && chain.data.verdict == CHAIN_CONTROL && !rst, head: chain.data.head,
-                       whole: 32'(chain.data.length) == $bits(virtio_net_ctrl_t) / 8,
-                       value: virtio_net_ctrl_t'(header_now[$bits(virtio_net_ctrl_t)-1:0])};
     fail          <= '{valid: finish && bad && !rst, vq: chain.data.vq, code: VIRTQ_MEMORY};
   end
 

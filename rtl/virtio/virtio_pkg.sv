@@ -42,10 +42,21 @@ package virtio_pkg;
   localparam int unsigned VIRTIO_NET_F_MRG_RXBUF = 15;
   localparam int unsigned VIRTIO_NET_F_STATUS = 16;
   localparam int unsigned VIRTIO_NET_F_CTRL_VQ = 17;
+  localparam int unsigned VIRTIO_NET_F_CTRL_RX = 18;
+  localparam int unsigned VIRTIO_NET_F_CTRL_VLAN = 19;
+  localparam int unsigned VIRTIO_NET_F_CTRL_RX_EXTRA = 20;
+  localparam int unsigned VIRTIO_NET_F_GUEST_ANNOUNCE = 21;
   localparam int unsigned VIRTIO_NET_F_MQ = 22;
+  localparam int unsigned VIRTIO_NET_F_CTRL_MAC_ADDR = 23;
   localparam int unsigned VIRTIO_F_INDIRECT_DESC = 28;
   localparam int unsigned VIRTIO_F_EVENT_IDX = 29;
   localparam int unsigned VIRTIO_F_VERSION_1 = 32;
+  localparam int unsigned VIRTIO_NET_F_RSS = 60;
+
+  // The features that work by commands: each needs VIRTIO_NET_F_CTRL_VQ (5.1.3.1).
+  localparam logic [63:0] BY_COMMANDS = 64'd1 << VIRTIO_NET_F_CTRL_RX | 64'd1 << VIRTIO_NET_F_CTRL_VLAN
+                                      | 64'd1 << VIRTIO_NET_F_CTRL_RX_EXTRA | 64'd1 << VIRTIO_NET_F_GUEST_ANNOUNCE
+                                      | 64'd1 << VIRTIO_NET_F_MQ | 64'd1 << VIRTIO_NET_F_CTRL_MAC_ADDR | 64'd1 << VIRTIO_NET_F_RSS;
 
   // ---- the header of a frame (5.1.6) ----
   localparam int unsigned VIRTIO_NET_HDR_F_NEEDS_CSUM = 0;
@@ -67,17 +78,66 @@ package virtio_pkg;
   localparam int unsigned NET_HDR_BYTES = $bits(virtio_net_hdr_t) / 8;
 
   // ---- commands on the control queue (5.1.6.5) ----
+  localparam logic [7:0] VIRTIO_NET_CTRL_RX = 8'd0;               // class; its commands are the numbers of rx_mode_t
+  localparam logic [7:0] VIRTIO_NET_CTRL_MAC = 8'd1;
+  localparam logic [7:0] VIRTIO_NET_CTRL_MAC_TABLE_SET = 8'd0;
+  localparam logic [7:0] VIRTIO_NET_CTRL_MAC_ADDR_SET = 8'd1;
+  localparam logic [7:0] VIRTIO_NET_CTRL_VLAN = 8'd2;
+  localparam logic [7:0] VIRTIO_NET_CTRL_VLAN_ADD = 8'd0;
+  localparam logic [7:0] VIRTIO_NET_CTRL_VLAN_DEL = 8'd1;
+  localparam logic [7:0] VIRTIO_NET_CTRL_ANNOUNCE = 8'd3;
+  localparam logic [7:0] VIRTIO_NET_CTRL_ANNOUNCE_ACK = 8'd0;
   localparam logic [7:0] VIRTIO_NET_CTRL_MQ = 8'd4;
   localparam logic [7:0] VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET = 8'd0;
+  localparam logic [7:0] VIRTIO_NET_CTRL_MQ_RSS_CONFIG = 8'd1;
   localparam logic [7:0] VIRTIO_NET_OK = 8'd0;
   localparam logic [7:0] VIRTIO_NET_ERR = 8'd1;
 
-  // As it lies in memory: the longest that the device knows.
+  // What the commands of VIRTIO_NET_CTRL_RX turn on; the bit of each is its number.
   typedef struct packed {
-    logic [15:0] virtqueue_pairs;
+    logic nobcast;
+    logic nouni;
+    logic nomulti;
+    logic alluni;
+    logic allmulti;
+    logic promisc;
+  } rx_mode_t;
+
+  // A command as virtio_net_control reads it, byte after byte. What can do it says so when all bytes are there, and does it at `apply`.
+  typedef struct packed {
+    logic        start;        // pulse: what came before is forgotten
+    logic        valid;        // pulse: a byte of the command's own data,
+    logic [7:0]  value;        // which is this one
+    logic [15:0] length;       // bytes of data before it; with `apply`: all of them
+    logic [7:0]  class_;       // with the data, and after it
     logic [7:0]  command;
-    logic [7:0]  class_;
-  } virtio_net_ctrl_t;
+    logic        apply;        // pulse
+  } net_command_t;
+
+  // The pairs of queues in use are to be so many.
+  typedef struct packed {
+    logic        valid;
+    logic [15:0] pairs;
+  } pairs_set_t;
+
+  // ---- receive-side scaling (5.1.6.4.3) ----
+  // Over what a hash is computed, if the packet has it: VIRTIO_NET_HASH_TYPE_*, whose bits these are.
+  typedef struct packed {
+    logic udpv6;
+    logic tcpv6;
+    logic ipv6;
+    logic udpv4;
+    logic tcpv4;
+    logic ipv4;
+  } hash_types_t;
+  localparam int unsigned HASH_KEY_BYTES = 40;
+  localparam int unsigned INDIRECTIONS = 128;      // entries of the indirection table
+  typedef logic [$clog2(INDIRECTIONS)-1:0] hash_index_t;
+
+  typedef struct packed {
+    hash_types_t                   types;
+    logic [HASH_KEY_BYTES*8-1:0]   key;            // its first byte is the highest
+  } net_hash_t;
 
   // ---- the engine ----
   // Queue number; of a network device the receive queues are even, the transmit queues odd (5.1.2). Inside of the device the control queue is
@@ -92,11 +152,15 @@ package virtio_pkg;
     queue_t vq;
   } queue_named_t;
 
-  // The queue that the driver gives a number: with a control queue, which without VIRTIO_NET_F_MQ follows the first pair (5.1.2).
-  function automatic queue_named_t driver_queue(logic [15:0] number, int unsigned pairs, logic mq);
+  // Whether the control queue is behind all pairs, or behind the first one (5.1.2).
+  function automatic logic all_pairs(logic [63:0] features);
+    return features[VIRTIO_NET_F_MQ] || features[VIRTIO_NET_F_RSS];
+  endfunction
+
+  // The queue that the driver gives a number; `all` as above.
+  function automatic queue_named_t driver_queue(logic [15:0] number, int unsigned pairs, logic all);
     logic [15:0] control;
-    control = mq ? 16'(2 * pairs) : 16'd2;
-    if (pairs == 1) return '{valid: number < 16'd2, vq: number[QUEUE_W-1:0]};
+    control = all ? 16'(2 * pairs) : 16'd2;
     return '{valid: number <= control, vq: number == control ? queue_t'(2 * pairs + 1) : number[QUEUE_W-1:0]};
   endfunction
 
@@ -155,7 +219,8 @@ package virtio_pkg;
     READ_DIRECT,     // descriptors of the table, from the head of a chain on
     READ_TABLE,      // descriptors of an indirect table, from its first on
     READ_WALK,       // descriptors further on
-    READ_CHECK       // flags or used_event of the available ring
+    READ_CHECK,      // flags or used_event of the available ring
+    READ_COMMAND     // a part of a command
   } ring_read_e;
 
   typedef struct packed {
@@ -274,7 +339,9 @@ package virtio_pkg;
 
   // Beside a frame from the network.
   typedef struct packed {
-    queue_t      vq;         // receive queue
+    queue_t      vq;         // receive queue, unless the driver has chosen otherwise
+    logic        hashed;     // the packet has what the driver's hash is over,
+    hash_index_t hash;       // and these are its lowest bits
     logic        csum_valid; // its checksums were verified
     logic        unwanted;   // it is not for this device: not received, and not counted
   } net_rx_t;
@@ -342,14 +409,6 @@ package virtio_pkg;
     logic        last;       // segment of the frame
   } tcp_segment_t;
 
-  // A command that has been read from the control queue.
-  typedef struct packed {
-    logic             valid;
-    logic [15:0]      head;
-    logic             whole;  // it is as long as `value`
-    virtio_net_ctrl_t value;
-  } net_command_t;
-
   // Pulses, each with the queue.
   typedef struct packed {
     logic   sent;            // a frame, or a segment of one
@@ -399,6 +458,7 @@ package virtio_pkg;
   localparam logic [11:0] COMMON_AT = 12'h000;
   localparam logic [11:0] ISR_AT = 12'h040;
   localparam logic [11:0] DEVICE_AT = 12'h080;
+  localparam logic [11:0] PAIRS_AT = 12'h0c0;      // ours: pairs in use, for a driver that has no commands
   localparam logic [11:0] NOTIFY_AT = 12'h100;     // 4 bytes a queue: notify_off_multiplier is 4
   localparam logic [11:0] FAULT_AT = 12'h180;      // ours: 4 bytes a queue
   localparam logic [11:0] COUNTERS_AT = 12'h200;   // ours
@@ -413,5 +473,6 @@ package virtio_pkg;
     logic acknowledge;
   } device_status_t;
 
-  localparam logic [15:0] VIRTIO_NET_S_LINK_UP = 16'd1;
+  localparam int unsigned VIRTIO_NET_S_LINK_UP = 0;
+  localparam int unsigned VIRTIO_NET_S_ANNOUNCE = 1;
 endpackage

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The registers of a virtio network device on the PCI transport (virtio 1.2, 4.1.4): common configuration, ISR status, device
-// configuration and notifications, as their capabilities point into a BAR; then two of our own, why queues have stopped and
-// counters.
+// configuration and notifications, as their capabilities point into a BAR; then three of our own: pairs of
+// queues in use, why queues have stopped, counters.
 //
 // The standard has fields of 8 to 64 bits, accessed by 8, 16 or 32 bits. Here an access is a 32-bit word with a strobe for each
 // byte: a write changes the fields whose bytes are strobed, a read gives the whole word, of which the master takes its bytes. Only
@@ -16,11 +16,12 @@ module virtio_registers
   import memory_pkg::*;
   import virtio_pkg::*;
 #(
-    parameter int unsigned PAIRS   = 1,              // of queues; with more than one there is a control queue
+    parameter int unsigned PAIRS   = 1,              // of queues, beside a control queue
     parameter int unsigned QUEUES  = 2,              // of the engine
     parameter int unsigned VECTORS = 8,              // of MSI-X
     parameter int unsigned SIZE    = 256,            // largest queue size
-    parameter logic [63:0] OFFERED = '0              // features
+    parameter logic [63:0] OFFERED = '0,             // features
+    parameter hash_types_t HASHES  = '0              // with VIRTIO_NET_F_RSS
 ) (
     input  logic              clk,
     input  logic              rst,
@@ -28,11 +29,14 @@ module virtio_registers
     input  logic [47:0]       mac,                   // as it is read: the first byte on the wire is the highest
     input  logic [15:0]       mtu,
     input  logic              link_up,
+    input  logic              mac_set,               // pulse: the driver has changed the MAC address,
+    input  logic              announced,             // or has told the network of itself
     input  logic              reset,                 // until `reset_done`
     output logic              reset_done,            // nothing is under way, and all is as after power-on, until `reset` falls
     output virtq_setup_t      setup,
     output logic [QUEUES-1:0] enable,
     output logic [63:0]       features,              // negotiated
+    output pairs_set_t        pairs_set,             // by the register
     output logic              halt,
     output logic              clear,                 // reset of the device but for its counters
     input  logic              idle,
@@ -128,7 +132,7 @@ module virtio_registers
   virtq_config_t now, changed;
   queue_t        clear_at;
   queue_named_t  select;
-  assign select = driver_queue(queue_select_q, PAIRS, driver_features_q[VIRTIO_NET_F_MQ]);
+  assign select = driver_queue(queue_select_q, PAIRS, all_pairs(driver_features_q));
   wire selected = select.valid;
   wire enabled = selected && enable_q[index_t'(select.vq)];
   assign now = virtq_config_t'(configs[select.vq]);
@@ -168,11 +172,11 @@ module virtio_registers
   end
   always_ff @(posedge clk) if (setup.valid) configs[setup.vq] <= setup.values;
 
-  // What the driver wants must be offered, this device knows no driver of before 1.0 (6.2), and queues are chosen by commands, segments
+  // What the driver wants must be offered, this device knows no driver of before 1.0 (6.2), what works by commands needs them, and segments
   // have checksums (5.1.3.1).
   wire segments = driver_features_q[VIRTIO_NET_F_HOST_TSO4] || driver_features_q[VIRTIO_NET_F_HOST_TSO6];
   wire acceptable = (driver_features_q & ~OFFERED) == '0 && driver_features_q[VIRTIO_F_VERSION_1]
-                 && (!driver_features_q[VIRTIO_NET_F_MQ] || driver_features_q[VIRTIO_NET_F_CTRL_VQ])
+                 && ((driver_features_q & BY_COMMANDS) == '0 || driver_features_q[VIRTIO_NET_F_CTRL_VQ])
                  && (!segments || driver_features_q[VIRTIO_NET_F_CSUM])
                  && (!driver_features_q[VIRTIO_NET_F_HOST_ECN] || segments);
   assign features = driver_features_q;
@@ -183,6 +187,7 @@ module virtio_registers
   assign asked = status_word[7:0];
 
   logic link_q, config_told_q;               // config_told_q: a change of the configuration waits to be told
+  logic announce_q;                          // VIRTIO_NET_S_ANNOUNCE
 
   always_ff @(posedge clk) begin
     link_q <= link_up;
@@ -230,7 +235,9 @@ module virtio_registers
       if (wait_q == 8'(CLEAR)) device_q <= D_RUN;
     end
     if (fault.valid) status_q.needs_reset <= 1'b1;
-    if (link_q != link_up) generation_q <= generation_q + 1'b1;
+    if (link_q != link_up || mac_set || announced) generation_q <= generation_q + 1'b1;
+    if (announced) announce_q <= 1'b0;
+    if (link_up && !link_q && status_q.driver_ok) announce_q <= driver_features_q[VIRTIO_NET_F_GUEST_ANNOUNCE];
 
     // ---- interrupts: one that comes while ISR is read stays ----
     if (acts_read && at_isr) isr_q <= '0;
@@ -251,6 +258,7 @@ module virtio_registers
       enable_q          <= '0;
       isr_q             <= '0;
       config_told_q     <= 1'b1;
+      announce_q        <= 1'b0;
     end
     if (rst) begin
       device_q     <= D_CLEAR;
@@ -260,6 +268,8 @@ module virtio_registers
       link_q       <= link_up;
     end
   end
+
+  assign pairs_set = '{valid: acts_write && obeys && at_q[11:2] == PAIRS_AT[11:2] && wstrb_q[1:0] == '1, pairs: wdata_q[15:0]};
 
   // A queue without a vector interrupts nobody.
   stream_if #(.T(logic [15:0])) told[2] ();
@@ -294,7 +304,7 @@ module virtio_registers
   // ---- reading ----
   assign counter_at = '{kind: counter_e'(at_q[PAIR_W+2+:4]), pair: at_q[2+:PAIR_W]};
   queue_named_t at_fault;
-  assign at_fault = driver_queue(16'(at_q[6:2]), PAIRS, driver_features_q[VIRTIO_NET_F_MQ]);
+  assign at_fault = driver_queue(16'(at_q[6:2]), PAIRS, all_pairs(driver_features_q));
   always_comb begin
     rdata = '0;
     if (in_common) begin
@@ -303,7 +313,7 @@ module virtio_registers
         4'h1: rdata = device_select_q == 32'd0 ? OFFERED[31:0] : device_select_q == 32'd1 ? OFFERED[63:32] : '0;
         4'h2: rdata = driver_select_q;
         4'h3: rdata = driver_select_q == 32'd0 ? driver_features_q[31:0] : driver_select_q == 32'd1 ? driver_features_q[63:32] : '0;
-        4'h4: rdata = {16'(2 * PAIRS + 32'(PAIRS > 1)), config_vector_q};
+        4'h4: rdata = {16'(2 * PAIRS + 1), config_vector_q};
         4'h5: rdata = {queue_select_q, generation_q, status_q};
         4'h6: rdata = selected ? {now.vector, now.size} : {VIRTIO_MSI_NO_VECTOR, 16'd0};
         4'h7: rdata = selected ? {queue_select_q, 15'd0, enabled} : '0;      // queue_notify_off: the number of the queue
@@ -317,11 +327,13 @@ module virtio_registers
       endcase
     end
     if (at_isr) rdata = 32'(isr_q);
-    if (at_q[11:4] == DEVICE_AT[11:4]) begin
-      unique case (at_q[3:2])
-        2'd0: rdata = {mac[23:16], mac[31:24], mac[39:32], mac[47:40]};
-        2'd1: rdata = {link_up ? VIRTIO_NET_S_LINK_UP : 16'd0, mac[7:0], mac[15:8]};
-        2'd2: rdata = {mtu, 16'(PAIRS)};
+    if (at_q[11:5] == DEVICE_AT[11:5]) begin
+      unique case (at_q[4:2])
+        3'd0: rdata = {mac[23:16], mac[31:24], mac[39:32], mac[47:40]};
+        3'd1: rdata = {16'(link_up) << VIRTIO_NET_S_LINK_UP | 16'(announce_q) << VIRTIO_NET_S_ANNOUNCE, mac[7:0], mac[15:8]};
+        3'd2: rdata = {mtu, 16'(PAIRS)};
+        3'd4: if (OFFERED[VIRTIO_NET_F_RSS]) rdata = {16'(INDIRECTIONS), 8'(HASH_KEY_BYTES), 8'd0};
+        3'd5: rdata = 32'(HASHES);
         default: ;
       endcase
     end

@@ -42,6 +42,9 @@ module virtq_engine
     stream_if.source          interrupt,      // 16 bits: the vector
     output virtq_fail_t       fault,          // pulse: a queue has stopped
     output logic [QUEUES-1:0] broken,
+    stream_if.sink            other_read,     // ring_read_t: of what else is in host memory,
+    output ring_reply_t       reply,          // whose answers are among these, by their tag,
+    output virtq_desc_t [BLOCK-1:0] reply_data,
     output logic              idle
 );
 
@@ -50,13 +53,11 @@ module virtq_engine
   assign live = enable & ~broken & {QUEUES{!halt}};
 
   // Descriptors are most of what is read: the others take turns before.
-  localparam int unsigned SELDOM = 4;
+  localparam int unsigned SELDOM = 5;
   stream_if #(.T(ring_read_t)) read[3] ();
   stream_if #(.T(ring_read_t)) seldom[SELDOM] ();
   stream_if #(.T(ring_read_t)) prefetch_read[2] ();
   stream_if #(.T(virtq_arm_t)) arm ();
-  ring_reply_t             reply;
-  virtq_desc_t [BLOCK-1:0] reply_data;
   desc_length_t [BLOCK-1:0] reply_lengths;
   logic                    armed, unpacked, start_write, block_write;
   chain_start_t            start;
@@ -95,6 +96,10 @@ module virtq_engine
         .ready(client_ready[i]), .fetching(client_fetching[i]), .freed(client_freed[i]), .fail(fails[1+i]), .idle(chains_idle[i])
     );
   end
+  assign seldom[4].valid  = other_read.valid;
+  assign seldom[4].data   = other_read.data;
+  assign other_read.ready = seldom[4].ready;
+
   for (genvar i = 0; i < 3; i++) begin : g_fail
     assign fails[4+i] = client_fail[i];
   end

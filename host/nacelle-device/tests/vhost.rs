@@ -169,6 +169,29 @@ fn frames_go_from_a_guests_memory_through_the_rtl_and_back() {
     }
 }
 
+/// The ring for commands is the card's: what is right is done, what is not is refused, and frames go on.
+#[test]
+fn a_guests_commands_reach_the_rtl() {
+    let Some(bench) = Bench::new() else { return };
+    for by in [By::Eventfd, By::Message] {
+        let mut front = Front::connect(&bench.socket, by, true);
+        let features = FEATURES | feature::CTRL_VQ | feature::CTRL_RX | feature::CTRL_VLAN;
+        front.set_up(features, ACK | if by == By::Message { INBAND } else { 0 });
+        front.start_ring(2);
+        front.must(request::SET_VRING_ENABLE, &Front::state(2, 1), &[]);
+        let one = [&[1, 0, 1, 0, 0, 0][..], &STATION.0, &[0; 4]].concat();
+        let good: [&[u8]; 3] = [&[0, 0, 0], &one, &[2, 0, 5, 0]];
+        for command in good {
+            assert_eq!(front.command(2, command), 0, "{command:?}");
+        }
+        let bad: [&[u8]; 5] = [&[0, 0], &[0, 3, 1], &[9, 9, 9], &one[..9], &[2, 0, 5, 0x10]];
+        for command in bad {
+            assert_eq!(front.command(2, command), 1, "{command:?}");
+        }
+        bench.must_work(&mut front);
+    }
+}
+
 #[test]
 fn a_guest_of_the_rtl_costs_nobody_else_anything() {
     let Some(bench) = Bench::new() else { return };

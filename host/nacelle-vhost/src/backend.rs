@@ -18,14 +18,14 @@ use smallvec::SmallVec;
 use crate::card::Card;
 use crate::protocol::{Header, MAX_PAYLOAD, flag, request};
 use crate::session::Session;
-use crate::{BackendError, RINGS, Refusal, Trouble};
+use crate::{BackendError, MAX_RINGS, Refusal, Trouble};
 
 /// How long a request to end may go unnoticed.
 const TICK: Duration = Duration::from_millis(100);
 /// How soon to try again to call a driver that does not take its calls.
 const CALL_AGAIN: Duration = Duration::from_millis(10);
 /// Descriptors that are waited for at most: the listener, the front end, requests to it, and two for each vector.
-const DESCRIPTORS: usize = 4 + 2 * RINGS;
+const DESCRIPTORS: usize = 4 + 2 * MAX_RINGS;
 
 /// Bounds of a back end.
 #[derive(Debug, Clone, Copy)]
@@ -252,7 +252,7 @@ impl<D: PciDevice> Backend<D> {
         if self.card.running().is_some() {
             for (ring, state) in link.session.rings.iter_mut().enumerate() {
                 state.take_kick();
-                if std::mem::take(&mut state.kicked) {
+                if self.card.uses(ring) && std::mem::take(&mut state.kicked) {
                     self.counters.kicks += 1;
                     self.card.notify(ring)?;
                 }

@@ -10,7 +10,7 @@ use nacelle_pci::{Access, Interrupt, PciDevice, PciError};
 use smallvec::SmallVec;
 
 use crate::memory::Region;
-use crate::{RINGS, Refusal, Trouble};
+use crate::{MAX_RINGS, Refusal, Trouble};
 
 /// The BAR with the registers.
 const BAR: u8 = 0;
@@ -31,8 +31,9 @@ mod common {
     pub(super) const QUEUE_DRIVER: u64 = 0x28;
     pub(super) const QUEUE_DEVICE: u64 = 0x30;
 }
-/// Where the device configuration, the notifications and the codes of queues that have stopped begin.
+/// Where the device configuration, the notifications and the codes of queues that have stopped begin, and how many pairs of queues are in use.
 const DEVICE: u64 = 0x80;
+const PAIRS: u64 = 0xc0;
 const NOTIFY: u64 = 0x100;
 const FAULT: u64 = 0x180;
 
@@ -45,7 +46,7 @@ mod status {
     pub(super) const NEEDS_RESET: u8 = 64;
 }
 
-/// Features that work without more than the two rings: what else the card offers is not handed on. Bits of virtio 1.2, 5.1.3 and 6.
+/// Features that are handed on to the front end. Bits of virtio 1.2, 5.1.3 and 6.
 pub mod feature {
     /// The driver leaves checksums to the card.
     pub const CSUM: u64 = 1;
@@ -65,12 +66,30 @@ pub mod feature {
     pub const MRG_RXBUF: u64 = 1 << 15;
     /// The configuration has the state of the link.
     pub const STATUS: u64 = 1 << 16;
+    /// There is a ring for commands.
+    pub const CTRL_VQ: u64 = 1 << 17;
+    /// Which addresses the driver receives.
+    pub const CTRL_RX: u64 = 1 << 18;
+    /// Which VLANs.
+    pub const CTRL_VLAN: u64 = 1 << 19;
+    /// Further modes of receiving.
+    pub const CTRL_RX_EXTRA: u64 = 1 << 20;
+    /// The driver is asked to tell the network of itself.
+    pub const GUEST_ANNOUNCE: u64 = 1 << 21;
+    /// There are several pairs of rings.
+    pub const MQ: u64 = 1 << 22;
+    /// The driver's own MAC address.
+    pub const CTRL_MAC_ADDR: u64 = 1 << 23;
     /// Descriptors can be in a table of their own.
     pub const INDIRECT_DESC: u64 = 1 << 28;
     /// Interrupts and notifications are asked for by index.
     pub const EVENT_IDX: u64 = 1 << 29;
     /// The card is one of virtio 1.0 or later, and nothing else.
     pub const VERSION_1: u64 = 1 << 32;
+    /// The hash of a packet chooses its ring.
+    pub const RSS: u64 = 1 << 60;
+    /// Those that work by commands.
+    pub const BY_COMMANDS: u64 = CTRL_RX | CTRL_VLAN | CTRL_RX_EXTRA | GUEST_ANNOUNCE | MQ | CTRL_MAC_ADDR | RSS;
     /// All of these.
     pub const ALL: u64 = CSUM
         | GUEST_CSUM
@@ -81,13 +100,15 @@ pub mod feature {
         | HOST_ECN
         | MRG_RXBUF
         | STATUS
+        | CTRL_VQ
+        | BY_COMMANDS
         | INDIRECT_DESC
         | EVENT_IDX
         | VERSION_1;
 }
 
 /// Bytes of the device configuration that the card has.
-const CONFIG_BYTES: usize = 12;
+const CONFIG_BYTES: usize = 24;
 /// How often to look.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// The vector for changes of the configuration; those of the queues follow.
@@ -102,11 +123,14 @@ pub(crate) struct Queue {
     pub(crate) used: u64,
 }
 
+/// The rings that a card uses, by their numbers.
+pub(crate) type Queues = [Option<Queue>; MAX_RINGS];
+
 /// What the card has said since the last time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct News {
     /// Rings with something for the driver.
-    pub(crate) rings: [bool; RINGS],
+    pub(crate) rings: [bool; MAX_RINGS],
     /// Its configuration has changed, or it needs a reset.
     pub(crate) config: bool,
 }
@@ -117,22 +141,26 @@ pub(crate) struct Card<D> {
     device: D,
     interrupts: Vec<Interrupt>,
     offered: u64,
-    running: Option<[Queue; RINGS]>,
+    /// Rings that it has: pairs, and one for commands.
+    rings: usize,
+    running: Option<Queues>,
+    /// Pairs that it was told to use, other than by commands.
+    pairs: u16,
     reset_timeout: Duration,
 }
 
 impl<D: PciDevice> Card<D> {
     /// Takes a card, and resets it.
     pub(crate) fn new(mut device: D, reset_timeout: Duration) -> Result<Self, PciError> {
-        let interrupts = device.interrupts(CONFIG_VECTOR + 1 + RINGS as u16)?;
-        let mut card = Self { device, interrupts, offered: 0, running: None, reset_timeout };
+        let rings = usize::from(device.read16(BAR, common::NUM_QUEUES)?).min(MAX_RINGS);
+        let interrupts = device.interrupts(CONFIG_VECTOR + 1 + rings as u16)?;
+        let mut card = Self { device, interrupts, offered: 0, rings, running: None, pairs: 1, reset_timeout };
         card.halt()?;
-        let queues = card.device.read16(BAR, common::NUM_QUEUES)?;
         for (half, shift) in [(0, 0), (1, 32)] {
             card.device.write32(BAR, common::DEVICE_FEATURE_SELECT, half)?;
             card.offered |= u64::from(card.device.read32(BAR, common::DEVICE_FEATURE)?) << shift;
         }
-        if card.offered & feature::VERSION_1 == 0 || usize::from(queues) < RINGS {
+        if card.offered & feature::VERSION_1 == 0 || rings < 2 {
             return Err(PciError::Unusable("it is no virtio network card"));
         }
         Ok(card)
@@ -143,9 +171,19 @@ impl<D: PciDevice> Card<D> {
         self.offered & feature::ALL
     }
 
+    /// The rings that it has.
+    pub(crate) fn rings(&self) -> usize {
+        self.rings
+    }
+
     /// The rings that it uses, if it runs.
-    pub(crate) fn running(&self) -> Option<&[Queue; RINGS]> {
+    pub(crate) fn running(&self) -> Option<&Queues> {
         self.running.as_ref()
+    }
+
+    /// Whether it uses a ring.
+    pub(crate) fn uses(&self, ring: usize) -> bool {
+        self.running.is_some_and(|queues| queues[ring].is_some())
     }
 
     /// What to wait for while it runs.
@@ -172,7 +210,7 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Begins to use rings, with these features.
-    pub(crate) fn start(&mut self, features: u64, queues: [Queue; RINGS]) -> Result<(), Trouble> {
+    pub(crate) fn start(&mut self, features: u64, queues: Queues) -> Result<(), Trouble> {
         let started = self.set_up(features, &queues);
         match started {
             Ok(()) => self.running = Some(queues),
@@ -182,7 +220,8 @@ impl<D: PciDevice> Card<D> {
         started
     }
 
-    fn set_up(&mut self, features: u64, queues: &[Queue; RINGS]) -> Result<(), Trouble> {
+    fn set_up(&mut self, features: u64, queues: &Queues) -> Result<(), Trouble> {
+        let features = own_features(features);
         let device = &mut self.device;
         device.set_bus_master(true)?;
         let mut state = status::ACKNOWLEDGE;
@@ -201,25 +240,54 @@ impl<D: PciDevice> Card<D> {
             )));
         }
         device.write16(BAR, common::CONFIG_MSIX_VECTOR, CONFIG_VECTOR)?;
-        for (number, queue) in (0..).zip(queues) {
-            device.write16(BAR, common::QUEUE_SELECT, number)?;
-            if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
-                return Err(Trouble::Refused(Refusal("a ring is longer than the card's")));
+        for (number, queue) in queues.iter().enumerate() {
+            if let Some(queue) = queue {
+                self.place(number, queue)?;
             }
-            device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
-            device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number)?;
-            let parts = [
-                (common::QUEUE_DESC, queue.descriptors),
-                (common::QUEUE_DRIVER, queue.available),
-                (common::QUEUE_DEVICE, queue.used),
-            ];
-            for (register, address) in parts {
-                device.write32(BAR, register, address as u32)?;
-                device.write32(BAR, register + 4, (address >> 32) as u32)?;
-            }
-            device.write16(BAR, common::QUEUE_ENABLE, 1)?;
         }
-        Ok(device.write8(BAR, common::DEVICE_STATUS, state | status::DRIVER_OK)?)
+        self.pairs = 1;
+        Ok(self.device.write8(BAR, common::DEVICE_STATUS, state | status::DRIVER_OK)?)
+    }
+
+    /// Tells it where a ring is, and lets it use that.
+    fn place(&mut self, number: usize, queue: &Queue) -> Result<(), Trouble> {
+        let device = &mut self.device;
+        device.write16(BAR, common::QUEUE_SELECT, number as u16)?;
+        if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
+            return Err(Trouble::Refused(Refusal(
+                "a ring is longer than the card's, or one that its features have not",
+            )));
+        }
+        device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
+        device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number as u16)?;
+        let parts = [
+            (common::QUEUE_DESC, queue.descriptors),
+            (common::QUEUE_DRIVER, queue.available),
+            (common::QUEUE_DEVICE, queue.used),
+        ];
+        for (register, address) in parts {
+            device.write32(BAR, register, address as u32)?;
+            device.write32(BAR, register + 4, (address >> 32) as u32)?;
+        }
+        Ok(device.write16(BAR, common::QUEUE_ENABLE, 1)?)
+    }
+
+    /// Lets it use one more ring, while it runs.
+    pub(crate) fn add(&mut self, number: usize, queue: Queue) -> Result<(), Trouble> {
+        self.place(number, &queue)?;
+        if let Some(queues) = &mut self.running {
+            queues[number] = Some(queue);
+        }
+        Ok(())
+    }
+
+    /// How many pairs frames are for, where no command says so.
+    pub(crate) fn use_pairs(&mut self, pairs: u16) -> Result<(), PciError> {
+        if pairs != self.pairs {
+            self.pairs = pairs;
+            self.device.write16(BAR, PAIRS, pairs)?;
+        }
+        Ok(())
     }
 
     /// Ends all that it does in memory: nothing is read, written or signalled any more when this returns.
@@ -270,10 +338,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// The rings that it has given up, each with the reason's code (docs/reference/virtio-net.md).
-    pub(crate) fn faults(&mut self) -> Result<SmallVec<[(usize, u32); RINGS]>, PciError> {
+    pub(crate) fn faults(&mut self) -> Result<SmallVec<[(usize, u32); MAX_RINGS]>, PciError> {
         let mut faults = SmallVec::new();
         if self.device.read8(BAR, common::DEVICE_STATUS)? & status::NEEDS_RESET != 0 {
-            for ring in 0..RINGS {
+            for ring in (0..self.rings).filter(|ring| self.running.is_some_and(|queues| queues[*ring].is_some())) {
                 let code = self.device.read32(BAR, FAULT + 4 * ring as u64)?;
                 if code != 0 {
                     faults.push((ring, code));
@@ -297,5 +365,15 @@ impl<D: PciDevice> Card<D> {
     }
 }
 
+/// The features that the card is given. A front end that has not agreed to the ring for commands serves it itself, as QEMU does: what works by
+/// commands is not the card's then, but for the pairs, which it is told by a register.
+fn own_features(features: u64) -> u64 {
+    if features & feature::CTRL_VQ != 0 {
+        return features;
+    }
+    let pairs = if features & feature::MQ != 0 { feature::MQ | feature::CTRL_VQ } else { 0 };
+    features & !feature::BY_COMMANDS | pairs
+}
+
 /// A vector for each ring, and that of the configuration.
-const _: () = assert!(RINGS < 16);
+const _: () = assert!(MAX_RINGS < 16);

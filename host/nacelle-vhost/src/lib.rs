@@ -24,8 +24,8 @@ pub use card::feature;
 pub use nacelle_slot::ServerError;
 pub use nacelle_slot::listener::Listener;
 
-/// Rings that are served: one to receive, one to send.
-pub const RINGS: usize = 2;
+/// Rings of a card at most: four pairs, each to receive and to send, and one for commands.
+pub const MAX_RINGS: usize = 9;
 
 /// Why a request is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -71,6 +71,8 @@ pub mod feature {
 
 /// Protocol features.
 pub mod protocol_feature {
+    /// There can be more than one pair of rings.
+    pub const MQ: u64 = 1;
     /// Requests without a reply of their own are answered, if that is wanted.
     pub const REPLY_ACK: u64 = 1 << 3;
     /// The back end sends requests, too.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a front end has asked for, and what becomes of it: the state machine of vhost-user.
 //!
-//! The card runs when all that it needs is there: features, memory, and both rings set up, started and enabled. As soon as one of them
-//! is not, it is halted. It begins rings at index 0 only, so one that was in use goes on from its start or not at all.
+//! The card runs when all that it needs is there: features, memory, and both rings of the first pair set up, started and enabled. As soon as
+//! one of them is not, it is halted. Further rings are used from when they are ready on. It begins rings at index 0 only, so one that was in
+//! use goes on from its start or not at all, and as it cannot stop a ring alone, one that is taken back halts it.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -12,18 +13,22 @@ use nacelle_slot::channel::{Channel, Descriptors, Message, Received};
 use nacelle_slot::protocol::split;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::card::{Card, Queue};
+use crate::card::{Card, Queues, feature as net};
 use crate::memory::Memory;
 use crate::protocol::{
     Config, Header, MAX_CONFIG, MAX_PAYLOAD, RING_LOG, RingAddress, RingState, backend_request, descriptor, feature,
     flag, protocol_feature as offer, request,
 };
 use crate::ring::{Ring, is_unix_socket};
-use crate::{RINGS, Refusal, Trouble};
+use crate::{MAX_RINGS, Refusal, Trouble};
 
 /// The protocol features that are offered.
-const OFFERED: u64 =
-    offer::REPLY_ACK | offer::BACKEND_REQ | offer::CONFIG | offer::RESET_DEVICE | offer::INBAND_NOTIFICATIONS;
+const OFFERED: u64 = offer::MQ
+    | offer::REPLY_ACK
+    | offer::BACKEND_REQ
+    | offer::CONFIG
+    | offer::RESET_DEVICE
+    | offer::INBAND_NOTIFICATIONS;
 
 /// A request was not of the form that it has.
 const LENGTH: Refusal = Refusal("a message has another length than its request has");
@@ -37,7 +42,7 @@ pub(crate) struct Session {
     features: Option<u64>,
     protocol: u64,
     memory: Memory,
-    pub(crate) rings: [Ring; RINGS],
+    pub(crate) rings: [Ring; MAX_RINGS],
     /// Where requests to the front end go.
     requests: Option<Channel<Header>>,
 }
@@ -80,7 +85,7 @@ impl Session {
             request::SET_VRING_ADDR => self.set_address(card, payload)?,
             request::GET_VRING_BASE => reply = Some(self.get_base(card, payload)?),
             request::SET_VRING_KICK => {
-                let (ring, eventfd) = self.with_descriptor(number()?, &mut descriptors)?;
+                let (ring, eventfd) = self.with_descriptor(card, number()?, &mut descriptors)?;
                 match eventfd {
                     Some(eventfd) => ring.kick_by(eventfd)?,
                     None => return Err(Refusal("a ring without an eventfd would have to be polled").into()),
@@ -88,15 +93,15 @@ impl Session {
                 self.settle(card)?;
             }
             request::SET_VRING_CALL => {
-                let (ring, by) = self.with_descriptor(number()?, &mut descriptors)?;
+                let (ring, by) = self.with_descriptor(card, number()?, &mut descriptors)?;
                 ring.call_by(by)?;
             }
             request::SET_VRING_ERR => {
-                let (ring, by) = self.with_descriptor(number()?, &mut descriptors)?;
+                let (ring, by) = self.with_descriptor(card, number()?, &mut descriptors)?;
                 ring.complain_by(by)?;
             }
             request::SET_VRING_ENABLE => {
-                let (index, on) = ring_state(payload)?;
+                let (index, on) = ring_state(card, payload)?;
                 let inband = self.protocol & offer::INBAND_NOTIFICATIONS != 0;
                 let ring = &mut self.rings[index];
                 ring.enabled = on != 0;
@@ -105,8 +110,8 @@ impl Session {
                 ring.kicked |= ring.enabled;
                 self.settle(card)?;
             }
-            request::VRING_KICK => self.rings[ring_state(payload)?.0].kicked = true,
-            request::GET_QUEUE_NUM => reply = Some(1u64.as_bytes().to_vec()),
+            request::VRING_KICK => self.rings[ring_state(card, payload)?.0].kicked = true,
+            request::GET_QUEUE_NUM => reply = Some((card.rings() as u64 / 2).as_bytes().to_vec()),
             request::SET_BACKEND_REQ_FD => self.requests_by(descriptors.pop())?,
             request::GET_CONFIG => reply = Some(config(card, payload)?),
             request::SET_CONFIG => return Err(Refusal("the card's configuration cannot be written").into()),
@@ -160,7 +165,7 @@ impl Session {
     /// Gives the card memory, and takes away what it does not have any more. Rings that are used stay where they are.
     fn set_memory<D: PciDevice>(&mut self, card: &mut Card<D>, memory: Memory) -> Result<(), Trouble> {
         if let Some(queues) = card.running()
-            && self.queues(&memory).ok() != Some(*queues)
+            && self.queues(&memory, |index| queues[index].is_some()).ok() != Some(*queues)
         {
             return Err(Refusal("memory with a ring that is used is to be taken away").into());
         }
@@ -208,7 +213,7 @@ impl Session {
 
     /// Stops a ring, and says where it would go on.
     fn get_base<D: PciDevice>(&mut self, card: &mut Card<D>, payload: &[u8]) -> Result<Vec<u8>, Trouble> {
-        let (index, _) = ring_state(payload)?;
+        let (index, _) = ring_state(card, payload)?;
         self.rings[index].started = false;
         self.settle(card)?;
         let number = self.rings[index].stop().into();
@@ -217,51 +222,78 @@ impl Session {
 
     /// Lets the card run if all that it needs is there, and halts it if not.
     fn settle<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
-        let ready = self.rings.iter().all(Ring::is_ready) && !self.memory.regions.is_empty();
-        match (self.features.filter(|_| ready), card.running()) {
+        let ready = self.rings[..2].iter().all(Ring::is_ready) && !self.memory.regions.is_empty();
+        let taken_back = (0..MAX_RINGS).any(|ring| card.uses(ring) && !self.rings[ring].started);
+        match (self.features.filter(|_| ready && !taken_back), card.running()) {
             (Some(features), None) => {
-                let queues = self.queues(&self.memory)?;
+                let queues = self.queues(&self.memory, |index| self.rings[index].is_ready())?;
                 card.start(features, queues)?;
                 // What was put into the rings before was not told.
                 self.rings.iter_mut().for_each(|ring| ring.kicked = true);
-                Ok(())
             }
-            (None, Some(_)) => self.halt(card),
-            _ => Ok(()),
+            (Some(_), Some(_)) => {
+                for index in 0..MAX_RINGS {
+                    if self.rings[index].is_ready() && !card.uses(index) {
+                        card.add(index, self.rings[index].queue(&self.memory)?)?;
+                        self.rings[index].kicked = true;
+                    }
+                }
+            }
+            (None, Some(_)) => self.halt(card)?,
+            (None, None) => {}
         }
+        self.share(card)
+    }
+
+    /// Tells the card how many pairs are enabled, where the front end has the driver's commands for itself.
+    fn share<D: PciDevice>(&self, card: &mut Card<D>) -> Result<(), Trouble> {
+        let by_front_end = self.features.is_some_and(|features| features & (net::MQ | net::CTRL_VQ) == net::MQ);
+        if by_front_end && card.running().is_some() {
+            let usable = |pair: &[Ring]| pair.len() == 2 && pair.iter().all(Ring::is_ready);
+            let pairs = self.rings[..card.rings()].chunks(2).take_while(|pair| usable(pair)).count();
+            card.use_pairs(pairs as u16)?;
+        }
+        Ok(())
     }
 
     fn halt<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
         let Some(queues) = card.running().copied() else { return Ok(()) };
         card.halt()?;
         for (ring, queue) in self.rings.iter_mut().zip(queues) {
-            ring.halted(self.memory.read_u16(queue.used + 2));
+            if let Some(queue) = queue {
+                ring.halted(self.memory.read_u16(queue.used + 2));
+            }
         }
         Ok(())
     }
 
-    fn queues(&self, memory: &Memory) -> Result<[Queue; RINGS], Refusal> {
-        let [receive, send] = &self.rings;
-        Ok([receive.queue(memory)?, send.queue(memory)?])
+    /// Those of the rings that are wanted, as the card finds them.
+    fn queues(&self, memory: &Memory, wanted: impl Fn(usize) -> bool) -> Result<Queues, Refusal> {
+        let mut queues = Queues::default();
+        for (index, ring) in self.rings.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+            queues[index] = Some(ring.queue(memory)?);
+        }
+        Ok(queues)
     }
 
     /// A ring that the card does not use, and the number that a message has for it.
     fn at_rest<D: PciDevice>(&mut self, card: &Card<D>, payload: &[u8]) -> Result<(&mut Ring, u32), Refusal> {
-        let (index, number) = ring_state(payload)?;
-        if card.running().is_some() {
+        let (index, number) = ring_state(card, payload)?;
+        if card.uses(index) {
             return Err(Refusal("a ring is to change while it is used"));
         }
         Ok((&mut self.rings[index], number))
     }
 
     /// A ring, and the descriptor that a message has for it.
-    fn with_descriptor(
+    fn with_descriptor<D: PciDevice>(
         &mut self,
+        card: &Card<D>,
         number: u64,
         descriptors: &mut Descriptors,
     ) -> Result<(&mut Ring, Option<OwnedFd>), Refusal> {
         let index = (number & descriptor::RING) as usize;
-        let ring = self.rings.get_mut(index).ok_or(Refusal("there is no such ring"))?;
+        let ring = self.rings[..card.rings()].get_mut(index).ok_or(Refusal("there is no such ring"))?;
         match (number & descriptor::NONE != 0, descriptors.pop()) {
             (true, None) => Ok((ring, None)),
             (false, Some(found)) => Ok((ring, Some(found))),
@@ -287,7 +319,7 @@ impl Session {
     pub(crate) fn call(&mut self) {
         self.flush();
         let by_message = self.protocol & offer::INBAND_NOTIFICATIONS != 0;
-        for index in 0..RINGS {
+        for index in 0..MAX_RINGS {
             let ring = &mut self.rings[index];
             if !ring.calling {
                 continue;
@@ -343,9 +375,9 @@ impl Session {
 }
 
 /// The ring that a message names, and the number that it has for it.
-fn ring_state(payload: &[u8]) -> Result<(usize, u32), Refusal> {
+fn ring_state<D: PciDevice>(card: &Card<D>, payload: &[u8]) -> Result<(usize, u32), Refusal> {
     let state = RingState::read_from_bytes(payload).map_err(|_| LENGTH)?;
-    let index = usize::try_from(state.index).ok().filter(|index| *index < RINGS);
+    let index = usize::try_from(state.index).ok().filter(|index| *index < card.rings());
     Ok((index.ok_or(Refusal("there is no such ring"))?, state.number))
 }
 

@@ -50,18 +50,24 @@ fn the_card_is_told_guest_addresses() {
 fn what_is_offered_is_what_works() {
     let world = World::new();
     let mut front = world.front(By::Eventfd);
-    // The card has a control queue, which is not served.
     let segmentation = feature::CSUM | feature::HOST_TSO4 | feature::HOST_TSO6 | feature::HOST_ECN;
-    let expected = V1 | feature::STATUS | feature::MAC | feature::MTU | segmentation | 1 << 30;
-    assert_eq!(front.number(request::GET_FEATURES), expected);
+    let features = V1 | feature::STATUS | feature::MAC | feature::MTU | feature::CTRL_VQ | feature::MQ | segmentation;
+    assert_eq!(
+        front.number(request::GET_FEATURES),
+        features | 1 << 30,
+        "the card has one more, which is not handed on"
+    );
     let offered = front.number(request::GET_PROTOCOL_FEATURES);
-    assert_eq!(offered, ACK | INBAND | protocol_feature::CONFIG | protocol_feature::RESET_DEVICE);
-    assert_eq!(front.number(request::GET_QUEUE_NUM), 1);
+    assert_eq!(
+        offered,
+        protocol_feature::MQ | ACK | INBAND | protocol_feature::CONFIG | protocol_feature::RESET_DEVICE
+    );
+    assert_eq!(front.number(request::GET_QUEUE_NUM), 2);
     let mut config = |offset, size: usize| {
         let asked = Config { offset, size: size as u32, flags: 0 };
         front.ask(request::GET_CONFIG, &[asked.as_bytes(), &vec![0xff; size]].concat()).split_off(12)
     };
-    let all = [&MAC[..], &[1, 0, 1, 0], &MTU.to_le_bytes(), &[0; 4]].concat();
+    let all = [&MAC[..], &[1, 0, 2, 0], &MTU.to_le_bytes(), &[0; 4]].concat();
     assert_eq!(config(0, 16), all);
     assert_eq!(config(2, 4), all[2..6]);
     assert_eq!(config(200, 56), [0; 56]);
@@ -186,6 +192,90 @@ fn a_new_way_to_call_is_used_at_once() {
     assert!(front::wait_for(&second, Duration::from_secs(20)) && !front::wait_for(&first, Duration::ZERO));
 }
 
+/// QEMU serves the ring for commands itself: it sets all pairs up, and enables those that the guest uses.
+#[test]
+fn a_front_end_enables_pairs_itself() {
+    let world = World::new();
+    let pairs = || world.seen.pairs.load(Ordering::Relaxed);
+    let mut front = world.front(By::Eventfd);
+    for _ in 0..2 {
+        front.agree(V1 | feature::MQ | 1 << 30, ACK | protocol_feature::MQ);
+        front.give_memory();
+        front.prepare();
+        front.fill(2);
+        front.enable_pair(0, 1);
+        for ring in 0..4 {
+            front.start_ring(ring);
+        }
+        front.must_work();
+        assert_eq!(pairs(), 1);
+        for on in [1, 0, 1] {
+            front.enable_pair(1, on);
+            assert_eq!(pairs(), 1 + on as usize);
+            front.send_by(3, &[7; 100]);
+            let came = front.receive_by(2 * on as usize, Duration::from_secs(20));
+            assert_eq!(came.as_deref(), Some(&[7; 100][..]), "by the second pair, or else by the first");
+            front.must_work();
+        }
+        // One ring that is taken back stops the card, which cannot do without.
+        assert_eq!(front.ask(request::GET_VRING_BASE, &Front::state(3, 0)), Front::state(3, 3));
+        assert!(!world.seen.running.load(Ordering::Relaxed));
+        for ring in 0..3 {
+            front.ask(request::GET_VRING_BASE, &Front::state(ring, 0));
+        }
+        front.enable_pair(1, 0);
+    }
+    assert_eq!(world.seen.commands.load(Ordering::Relaxed), 0);
+}
+
+/// User-mode Linux has the ring for commands like the others: behind all pairs, or the first one. Its driver may come again.
+#[test]
+fn commands_are_a_ring() {
+    let world = World::new();
+    for (by, protocol) in [(By::Socket, ACK), (By::Message, ACK | INBAND)] {
+        for (more, control) in [(feature::MQ, 4), (0, 2)] {
+            let mut front = world.front(by);
+            let before = world.seen.commands.load(Ordering::Relaxed);
+            front.set_up(V1 | feature::CTRL_VQ | more, protocol);
+            for turn in 1..=2 {
+                for ring in 2..=control {
+                    front.start_ring(ring);
+                    front.must(request::SET_VRING_ENABLE, &Front::state(ring, 1), &[]);
+                }
+                for _ in 0..2 {
+                    assert_eq!(front.command(control as usize, &[0, 0, 1]), 0);
+                }
+                front.must_work();
+                assert_eq!(world.seen.commands.load(Ordering::Relaxed) - before, 2 * turn);
+                assert_eq!(world.seen.pairs.load(Ordering::Relaxed), 1, "commands say how many pairs are used");
+                for ring in 0..=control {
+                    front.must(request::SET_VRING_ENABLE, &Front::state(ring, 0), &[]);
+                }
+                assert!(!world.seen.running.load(Ordering::Relaxed));
+                front.prepare();
+                front.start_ring(0);
+                front.start_ring(1);
+                front.enable(1);
+            }
+            drop(front);
+            world.must_be_free();
+        }
+    }
+}
+
+/// A ring that the features have not is refused, and the others go on.
+#[test]
+fn a_ring_that_the_features_have_not_is_refused() {
+    let world = World::new();
+    let mut front = world.front(By::Eventfd);
+    front.set_up(V1, ACK);
+    front.start_ring(3);
+    assert!(!front.tell(request::SET_VRING_ENABLE, &Front::state(3, 1), &[]));
+    assert!(was_told("its features have not"));
+    front.must(request::SET_VRING_ENABLE, &Front::state(3, 0), &[]);
+    front.must_work();
+}
+
 /// What is refused changes nothing: the front end that hears of it goes on, another one loses its connection.
 #[test]
 fn what_cannot_be_is_refused() {
@@ -204,7 +294,7 @@ fn what_cannot_be_is_refused() {
     let cases: Vec<(u32, Vec<u8>, Vec<&OwnedFd>, &str)> = vec![
         (request::SET_FEATURES, number(V1 | 1 << 26), vec![], "no migration"),
         (request::SET_FEATURES, number(V1 | 1 << 34), vec![], "not offered"),
-        (request::SET_FEATURES, number(V1 | 1 << 17), vec![], "not offered"),
+        (request::SET_FEATURES, number(V1 | 1 << 11), vec![], "not offered"),
         (request::SET_FEATURES, vec![0; 7], vec![], "another length"),
         (request::SET_PROTOCOL_FEATURES, number(1 << 63), vec![], "not offered"),
         (request::SET_PROTOCOL_FEATURES, number(ACK | 1 << 14), vec![], "need requests"),
@@ -219,7 +309,7 @@ fn what_cannot_be_is_refused() {
         (request::SET_MEM_TABLE, table(&[MemoryRegion { offset: 4096, ..region }]), vec![&memory], "shorter"),
         (request::SET_LOG_BASE, number(0), vec![&memory], "no migration"),
         (request::SET_LOG_FD, vec![], vec![&eventfd], "no migration"),
-        (request::SET_VRING_NUM, Front::state(2, 16), vec![], "no such ring"),
+        (request::SET_VRING_NUM, Front::state(5, 16), vec![], "no such ring"),
         (request::SET_VRING_NUM, Front::state(u32::MAX, 16), vec![], "no such ring"),
         (request::SET_VRING_NUM, Front::state(0, 0), vec![], "power of two"),
         (request::SET_VRING_NUM, Front::state(0, 100), vec![], "power of two"),
@@ -233,7 +323,7 @@ fn what_cannot_be_is_refused() {
         (request::SET_VRING_KICK, number(0), vec![], "the other way round"),
         (request::SET_VRING_KICK, number(0x100), vec![&eventfd], "the other way round"),
         (request::SET_VRING_KICK, number(0), vec![&file], "no eventfd"),
-        (request::SET_VRING_KICK, number(2), vec![&eventfd], "no such ring"),
+        (request::SET_VRING_KICK, number(5), vec![&eventfd], "no such ring"),
         (request::SET_VRING_CALL, number(0), vec![&pipe], "neither an eventfd nor a socket"),
         (request::SET_VRING_CALL, number(0), vec![&file], "neither an eventfd nor a socket"),
         (request::SET_VRING_ERR, number(0), vec![&socket], "no eventfd"),

@@ -69,15 +69,16 @@ module card_bench
   always_ff @(posedge clk) now_q <= now_q + 1'b1;
 
   logic plane_idle, card_idle;
+  card_settings_t card_used;
   packet_plane #(.DATA_W(DATA_W), .USERS(1), .CARD(1'b1), .CARD_FRAME(MAX_FRAME)) plane (
-      .clk, .rst(plane_rst_q), .now(now_q), .local_addr, .link, .card, .rx, .tx, .frame, .payload, .service_ports('0), .service_frame,
+      .clk, .rst(plane_rst_q), .now(now_q), .local_addr, .link, .card(card_used), .rx, .tx, .frame, .payload, .service_ports('0), .service_frame,
       .service_payload, .datagram_ports('0), .datagram_frame, .datagram_payload, .user_tx, .user_tx_payload, .card_rx, .card_rx_verdict,
       .card_tx, .arp_query, .arp_answer, .arp_claim, .arp_watch('0), .arp_conflict(), .nd_watch('0), .nd_conflict(), .unwanted_valid(),
       .unwanted(), .events, .idle(plane_idle)
   );
 
   network_card #(.DATA_W(DATA_W), .PAIRS(PAIRS), .VECTORS(1 + 2 * PAIRS), .MTU(MTU), .MAX_FRAME(MAX_FRAME)) network (
-      .clk, .rst, .open(!plane_rst_q), .mac(card.mac), .link_up, .bus, .mem, .interrupt, .reset, .reset_done, .rx(card_rx),
+      .clk, .rst, .open(!plane_rst_q), .settings(card), .device(local_addr.mac), .used(card_used), .link_up, .bus, .mem, .interrupt, .reset, .reset_done, .rx(card_rx),
       .rx_verdict(card_rx_verdict), .tx(card_tx), .idle(card_idle)
   );
   assign idle = plane_idle && card_idle;

@@ -21,9 +21,33 @@ from nacelle_tb.record import FRAME_RX
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
-from nacelle_tb.virtio import DATA_VALID, F_CTRL_VQ, F_GUEST_CSUM, F_MQ, F_MRG_RXBUF, F_STATUS, F_VERSION_1, NEXT, receive
+from nacelle_tb.toeplitz import toeplitz
+from nacelle_tb.virtio import (
+    CTRL_MAC,
+    CTRL_MQ,
+    CTRL_RX,
+    DATA_VALID,
+    F_CTRL_MAC_ADDR,
+    F_CTRL_RX,
+    F_CTRL_VQ,
+    F_GUEST_CSUM,
+    F_MQ,
+    F_MRG_RXBUF,
+    F_RSS,
+    F_STATUS,
+    F_VERSION_1,
+    MAC_ADDR_SET,
+    MAC_TABLE_SET,
+    NEXT,
+    PROMISC,
+    RSS_CONFIG,
+    mac_table,
+    receive,
+    rss_config,
+)
 from plane_bench import CARD, EVENTS, LINK, LOCAL, TX
-from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Ether
 
 PAIRS = int(os.environ.get("NACELLE_PAIRS", "1"))
@@ -31,7 +55,7 @@ SIZE = 1 << 21
 MTU = 9000
 CARD_MAC = "06:00:00:00:00:01"
 FEATURES = 1 << F_VERSION_1 | 1 << F_MRG_RXBUF | 1 << F_GUEST_CSUM | 1 << F_STATUS
-MULTI = (1 << F_MQ | 1 << F_CTRL_VQ) * (PAIRS > 1)
+MULTI = (1 << F_MQ | 1 << F_RSS | 1 << F_CTRL_VQ) * (PAIRS > 1)
 DEVICE_AT = 0x80
 BUFFER = 2048
 OURS = b"\x88\xb5"
@@ -415,6 +439,138 @@ async def flows_keep_to_their_pair(dut) -> None:
     for wires in sent.values():
         (where,) = [number for number in got if wires[0] in got[number]]
         assert [frame for frame in got[where] if frame in wires] == wires
+
+
+# VIRTIO_NET_HASH_TYPE_*, in their order.
+IP4, TCP4, UDP4, IP6, TCP6, UDP6 = (1 << i for i in range(6))
+
+
+def hashed(types: int, key: bytes, packet: Ether) -> int | None:
+    """5.1.6.4.3: over what the driver wants, of what the packet has."""
+    ip = packet.getlayer(IP) or packet.getlayer(IPv6)
+    if ip is None:
+        return None
+    wire = bytes(ip)
+    addresses = wire[8:40] if ip.version == 6 else wire[12:20]
+    plain = ip.version == 6 or (ip.ihl == 5 and not ip.frag and not ip.flags.MF)
+    top = (6 if TCP in ip else 17 if UDP in ip else 0) if plain else 0
+    wanted = {(4, 6): TCP4, (4, 17): UDP4, (6, 6): TCP6, (6, 17): UDP6}.get((ip.version, top), 0)
+    if types & wanted:
+        at = 40 if ip.version == 6 else 20
+        return toeplitz(key, addresses + wire[at : at + 4])
+    return toeplitz(key, addresses) if types & (IP6 if ip.version == 6 else IP4) else None
+
+
+def some_packet() -> bytes:
+    """To the card: of any kind that has a hash, or has none."""
+    ports = {"sport": random.getrandbits(16), "dport": random.getrandbits(16)}
+    src, dst = random.getrandbits(32) | 1, random.getrandbits(32) | 1
+    v4 = IP(src=f"10.{src >> 16 & 255}.{src >> 8 & 255}.{src & 255}", dst=f"10.{dst >> 16 & 255}.9.{dst & 255}")
+    v6 = IPv6(src=f"fd00::{src & 0xFFFF:x}:1", dst=f"fd00:9::{dst & 0xFFFF:x}")
+    top = random.choice([TCP(**ports), UDP(**ports), ICMP()])
+    match random.randrange(8):
+        case 0:
+            return frames.to(CARD_MAC, frames.ethertype(0x88B5, random.randbytes(60)))
+        case 1:
+            return frames.to(CARD_MAC, frames.arp())
+        case 2:
+            v4.frag = 3
+        case 3:
+            v4.options = [IPOption_NOP()] * 4
+    ip = v6 if random.random() < 0.4 and not isinstance(top, ICMP) else v4
+    return frames.ethernet_padded(
+        bytes(Ether(src=frames.PEER_MAC, dst=CARD_MAC) / ip / top / random.randbytes(random.choice([20, 300])))
+    )
+
+
+@cocotb.test(skip=PAIRS == 1)
+async def packets_go_where_the_driver_says(dut) -> None:
+    """RSS with any key, types and table: each packet of scapy's is in the queue that the hash says, also of frames close
+    together."""
+    bench = await Bench(dut, pairs=True).begin(buffers=0)
+    for number in range(PAIRS):
+        await bench.post(100, 2 * number)
+    for turn in range(4):
+        types = 0x3F if turn == 0 else random.getrandbits(6)
+        key, table, unclassified = random.randbytes(40), [random.randrange(PAIRS) for _ in range(128)], turn % PAIRS
+        config = rss_config(types, table, key, unclassified)
+        assert await bench.driver.command(bytes([CTRL_MQ, RSS_CONFIG]) + config) == 0
+        wires = [some_packet() for _ in range(40)]
+        expected: dict[int, list[bytes]] = {number: [] for number in range(PAIRS)}
+        for wire in wires:
+            hash = hashed(types, key, Ether(wire))
+            expected[unclassified if hash is None else table[hash % 128]].append(wire)
+            bench.rx.send(wire)
+        for number in range(PAIRS):
+            for wire in expected[number]:
+                assert (await bench.driver.received(2 * number)).frame == wire, Ether(wire)
+        for number in range(PAIRS):
+            assert receive(bench.driver.queues[2 * number]) is None
+            await bench.post(len(expected[number]), 2 * number)
+
+
+@cocotb.test()
+async def a_driver_gets_no_more_than_the_operator_allows(dut) -> None:
+    """Its own promiscuous mode and its table of addresses choose from what the card gets: frames for other stations come only
+    where the operator has made the card promiscuous, and then only if the driver asks for them."""
+    bench = Bench(dut)
+    bench.driver.wanted |= 1 << F_CTRL_VQ | 1 << F_CTRL_RX
+    await bench.begin()
+    driver = bench.driver
+    stranger, ours = frames.to("02:00:00:00:07:07", frames.tcp(b"x" * 50)), frames.to(CARD_MAC, frames.tcp(b"y" * 50))
+    table = bytes([CTRL_MAC, MAC_TABLE_SET]) + mac_table([stranger[:6]], [])
+    for operator in (0, 1):
+        bench.set_card(promiscuous=operator)
+        for command, asks in (
+            (bytes([CTRL_RX, PROMISC, 0]), False),
+            (bytes([CTRL_RX, PROMISC, 1]), True),
+            (bytes([CTRL_RX, PROMISC, 0]), False),
+            (table, True),
+            (bytes([CTRL_MAC, MAC_TABLE_SET]) + mac_table([], []), False),
+        ):
+            assert await driver.command(command) == 0
+            bench.rx.send(stranger)
+            bench.rx.send(ours)
+            for frame in [stranger] * (asks and operator) + [ours]:
+                assert (await driver.received(0)).frame == frame
+    await bench.none_received()
+
+
+@cocotb.test()
+async def a_driver_takes_no_address_that_is_not_free(dut) -> None:
+    """An attack: it asks for the device's address and for another station's, and sends from them. Without `any_source` none of it
+    works; with it the device's address stays the device's, also where the driver had another one before."""
+    bench = Bench(dut)
+    bench.driver.wanted |= 1 << F_CTRL_VQ | 1 << F_CTRL_RX | 1 << F_CTRL_MAC_ADDR
+    await bench.begin()
+    driver = bench.driver
+
+    async def takes(mac: str) -> bool:
+        return await driver.command(bytes([CTRL_MAC, MAC_ADDR_SET]) + frames.mac_bytes(mac)) == 0
+
+    async def leaves(mac: str) -> bool:
+        before = len(bench.on_line(OURS))
+        await bench.send(of_card(60, mac))
+        await driver.reap(1)
+        await wait_cycles(dut, 200)
+        return len(bench.on_line(OURS)) > before
+
+    free = "02:00:00:00:07:07"
+    for mac in (frames.MAC, free):
+        assert not await takes(mac) and not await leaves(mac)
+    assert await takes(CARD_MAC) and await leaves(CARD_MAC)
+    bench.set_card(any_source=1)
+    assert not await takes(frames.MAC) and not await leaves(frames.MAC)
+    assert await takes(free) and await leaves(free)
+    bench.rx.send(mine := frames.to(free, frames.tcp(b"x" * 50)))
+    assert (await driver.received(0)).frame == mine
+    bench.set_card()
+    await wait_cycles(dut, 10)
+    assert not await leaves(free) and await leaves(CARD_MAC)
+    bench.rx.send(mine)
+    await bench.none_received()
+    bench.write(500)
+    await bench.roce_is_whole()
 
 
 def ports(width: int) -> dict[str, Any]:

@@ -171,8 +171,8 @@ class Pcie:
 
     @property
     def network_vectors(self) -> int:
-        """Of MSI-X, of the network card: one for changes of its configuration, one for each queue of frames."""
-        return 1 + 2 * self.pairs
+        """Of MSI-X, of the network card: one for changes of its configuration, one for each queue, the control queue too."""
+        return 2 + 2 * self.pairs
 
 
 @dataclass(frozen=True)

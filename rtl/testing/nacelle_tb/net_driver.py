@@ -13,6 +13,7 @@ from .virtio import (
     F_CTRL_VQ,
     F_EVENT_IDX,
     F_MQ,
+    F_RSS,
     VQ_PAIRS_SET,
     Buffer,
     Heap,
@@ -30,7 +31,7 @@ from .virtio import (
 
 class NetDriver:
     """Set-up by registers, then queues: receive 0, 2 and so on, transmit 1, 3, control behind the last pair. `pairs`: what it uses
-    if F_MQ is among the features that are wanted. Rings are at `base` + 0x1000, buffers behind them, up to `bytes`. `wait` lets
+    if it wants F_MQ or F_RSS. Rings are at `base` + 0x1000, buffers behind them, up to `bytes`. `wait` lets
     cycles pass."""
 
     def __init__(
@@ -56,7 +57,7 @@ class NetDriver:
     async def set_queues_up(self) -> None:
         """New rings for every queue."""
         event_idx = bool(self.wanted >> F_EVENT_IDX & 1)
-        pairs = self.pairs if self.wanted >> F_MQ & 1 else 1
+        pairs = self.pairs if self.wanted >> F_MQ & 1 or self.wanted >> F_RSS & 1 else 1
         count = 2 * pairs + (self.wanted >> F_CTRL_VQ & 1)
         self.queues = [Virtqueue(self.memory, self.rings, self.size, event_idx, self.scatter) for _ in range(count)]
         for number, queue in enumerate(self.queues):

@@ -89,6 +89,9 @@ def network_card(data_w: int) -> dict[str, Port]:
     return {
         "bus": AxilSlave(12),
         "mac": Plain("input", "logic [47:0]"),
+        "mac_free": Plain("input", "logic"),
+        "mac_taken": Plain("input", "logic [47:0]"),
+        "station": Plain("output", "logic [47:0]"),
         "mtu": Plain("input", "logic [15:0]"),
         "link_up": Plain("input", "logic"),
         "reset": Plain("input", "logic"),
@@ -98,6 +101,7 @@ def network_card(data_w: int) -> dict[str, Port]:
         "mem": AxiMaster(data_w, id_width=5),
         "rx": AxisSink(data_w),
         "rx_info": Plain("input", "virtio_pkg::net_rx_t"),
+        "hash": Plain("output", "virtio_pkg::net_hash_t"),
         "tx": AxisSource(data_w),
         "tx_info": Plain("output", "virtio_pkg::net_tx_t"),
         "idle": Plain("output", "logic"),

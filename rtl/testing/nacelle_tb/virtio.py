@@ -181,6 +181,17 @@ def receive_buffer(heap: Heap, lengths: Sequence[int]) -> list[Buffer]:
     return [Buffer(heap.take(length), length, writable=True) for length in lengths]
 
 
+def mac_table(*lists: Sequence[bytes]) -> bytes:
+    """What VIRTIO_NET_CTRL_MAC_TABLE_SET carries: unicast addresses, groups."""
+    return b"".join(struct.pack("<I", len(addresses)) + b"".join(addresses) for addresses in lists)
+
+
+def rss_config(types: int, table: Sequence[int], key: bytes, unclassified: int = 0, transmit: int = 1) -> bytes:
+    """virtio_net_rss_config (5.1.6.5.7)."""
+    entries = struct.pack(f"<{len(table)}H", *table)
+    return struct.pack("<IHH", types, len(table) - 1, unclassified) + entries + struct.pack("<HB", transmit, len(key)) + key
+
+
 @dataclass
 class Received:
     """A frame as the driver finds it."""
@@ -225,7 +236,13 @@ ACKNOWLEDGE, DRIVER, DRIVER_OK, FEATURES_OK, NEEDS_RESET, FAILED = 1, 2, 4, 8, 6
 F_CSUM, F_GUEST_CSUM, F_MTU, F_MAC, F_MRG_RXBUF, F_STATUS, F_CTRL_VQ, F_MQ = 0, 1, 3, 5, 15, 16, 17, 22  # VIRTIO_NET_F_*
 F_HOST_TSO4, F_HOST_TSO6, F_HOST_ECN, F_HOST_UFO = 11, 12, 13, 14  # VIRTIO_NET_F_*
 F_INDIRECT_DESC, F_EVENT_IDX, F_VERSION_1 = 28, 29, 32  # VIRTIO_F_*
-CTRL_MQ, VQ_PAIRS_SET = 4, 0  # VIRTIO_NET_CTRL_MQ: class and command
+F_CTRL_RX, F_CTRL_VLAN, F_CTRL_RX_EXTRA, F_GUEST_ANNOUNCE, F_CTRL_MAC_ADDR, F_RSS = 18, 19, 20, 21, 23, 60
+# VIRTIO_NET_CTRL_*: classes, and their commands.
+CTRL_RX, PROMISC, ALLMULTI, ALLUNI, NOMULTI, NOUNI, NOBCAST = 0, 0, 1, 2, 3, 4, 5
+CTRL_MAC, MAC_TABLE_SET, MAC_ADDR_SET = 1, 0, 1
+CTRL_VLAN, VLAN_ADD, VLAN_DEL = 2, 0, 1
+CTRL_ANNOUNCE, ANNOUNCE_ACK = 3, 0
+CTRL_MQ, VQ_PAIRS_SET, RSS_CONFIG = 4, 0, 1
 
 
 class Registers(Protocol):

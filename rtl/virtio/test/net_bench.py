@@ -16,12 +16,12 @@ from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.virtio import F_CTRL_VQ, F_GUEST_CSUM, F_INDIRECT_DESC, F_MQ, F_MRG_RXBUF, F_VERSION_1
 
-PAIRS = int(os.environ.get("NACELLE_PAIRS", "2"))  # with one pair there is no control queue
+PAIRS = int(os.environ.get("NACELLE_PAIRS", "2"))
 MAX_FRAME = 9018
 SIZE = 1 << 22
 MAC = 0x0200_0000_0102
 MTU = 9000
-MULTI = (1 << F_MQ | 1 << F_CTRL_VQ) * (PAIRS > 1)
+MULTI = 1 << F_CTRL_VQ | (1 << F_MQ) * (PAIRS > 1)
 FEATURES = 1 << F_VERSION_1 | 1 << F_MRG_RXBUF | 1 << F_INDIRECT_DESC | 1 << F_GUEST_CSUM | MULTI
 
 
@@ -45,10 +45,11 @@ class InfoNetwork(Network):
         super()._present(item[0])
         self._info.value = item[1]
 
-    def give(self, frame: bytes, vq: int = 0, csum_valid: bool = False, bad: bool = False, unwanted: bool = False) -> None:
-        """A frame to a receive queue."""
+    def give(self, frame: bytes, vq: int = 0, csum_valid: bool = False, bad: bool = False, unwanted: bool = False,
+             hash: int | None = None) -> None:  # fmt: skip
+        """A frame to a receive queue, and the lowest bits of the packet's hash if it has one."""
         step = self.bytes_per_beat
-        record = self._record.pack(vq=vq, csum_valid=csum_valid, unwanted=unwanted)
+        record = self._record.pack(vq=vq, csum_valid=csum_valid, unwanted=unwanted, hashed=hash is not None, hash=hash or 0)
         for at in range(0, len(frame), step):
             chunk = frame[at : at + step]
             last = at + step >= len(frame)
@@ -73,7 +74,15 @@ class NetBench(NetDriver):
         self.interrupt = StreamSink(dut, "interrupt", "logic [15:0]")
         self.rx = InfoNetwork(dut, 0.0)
         self.tx = Sent(dut, "tx", tx_stall)
-        for name, value in (("mac", MAC), ("mtu", MTU), ("link_up", 1), ("reset", 0), ("rx_info", 0)):
+        for name, value in (
+            ("mac", MAC),
+            ("mac_free", 0),
+            ("mac_taken", 0),
+            ("mtu", MTU),
+            ("link_up", 1),
+            ("reset", 0),
+            ("rx_info", 0),
+        ):
             getattr(dut, name).value = value
 
     async def begin(self) -> None:

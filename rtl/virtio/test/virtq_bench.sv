@@ -34,11 +34,14 @@ module virtq_bench
   stream_if #(.T(dma_done_t)) done ();
   axis_if #(.DATA_W(DATA_W)) data ();
   stream_if #(.T(virtq_segment_t)) given[2] ();
+  stream_if #(.T(ring_read_t)) other_read ();
   virtq_settle_t settle[2];
   virtq_fail_t   client_fail[3];
   logic          engine_idle, writer_idle;
 
   assign client_fail[2] = '0;
+  assign other_read.valid = 1'b0;
+  assign other_read.data  = '0;
   for (genvar i = 0; i < 2; i++) begin : g_client
     assign segment[i].valid = given[i].valid;
     assign segment[i].data  = given[i].data;
@@ -51,7 +54,8 @@ module virtq_bench
 
   virtq_engine #(.DATA_W(DATA_W), .QUEUES(QUEUES)) engine (
       .clk, .rst, .setup, .enable, .event_idx, .indirect, .halt, .notify, .pull, .segment(given), .settle, .ready, .more, .used,
-      .client_fail, .mem(reads), .cmd, .data, .done, .interrupt, .fault, .broken, .idle(engine_idle)
+      .client_fail, .mem(reads), .cmd, .data, .done, .interrupt, .fault, .broken, .other_read, .reply(),
+      .reply_data(), .idle(engine_idle)
   );
   axi_dma_write #(.DATA_W(DATA_W), .OUTSTANDING(64)) writer (.clk, .rst, .cmd, .data, .mem(writes), .done, .idle(writer_idle));
   axi_join join_ (.reader(reads), .writer(writes), .out(mem));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A virtio network card in software, as a PCI function: the registers of docs/reference/virtio-net.md, two split rings, and a network
-//! that gives each frame back. It tests the back end without the RTL.
+//! A virtio network card in software, as a PCI function: the registers of docs/reference/virtio-net.md, two pairs of split rings and one
+//! for commands, and a network that gives each frame back, to the pair that sent it. It tests the back end without the RTL.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -18,8 +18,13 @@ use nacelle_slot::{Answer, BarAccess, Errno, Function, Host, ResetCause, Server,
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const MTU: u16 = 1500;
 pub const MAX_SIZE: u16 = 256;
-/// `VERSION_1`, `STATUS`, `MAC`, `MTU`, segmentation with `CSUM`, and `CTRL_VQ`, which the back end does not hand on.
-pub const OFFERED: u64 = 1 << 32 | 1 << 17 | 1 << 16 | 1 << 13 | 1 << 12 | 1 << 11 | 1 << 5 | 1 << 3 | 1;
+pub const PAIRS: usize = 2;
+/// The ring for commands, if the driver takes all pairs.
+const CONTROL: usize = 2 * PAIRS;
+/// `VERSION_1`, `MQ`, `CTRL_VQ`, `STATUS`, `MAC`, `MTU`, segmentation with `CSUM`, and `HOST_UFO`, which the back end does not hand on.
+pub const OFFERED: u64 =
+    1 << 32 | MQ | 1 << 17 | 1 << 16 | 1 << 14 | 1 << 13 | 1 << 12 | 1 << 11 | 1 << 5 | 1 << 3 | 1;
+const MQ: u64 = 1 << 22;
 const HEADER: usize = 12;
 /// The code of a queue whose memory failed.
 pub const MEMORY_FAILED: u32 = 11;
@@ -35,6 +40,10 @@ pub struct Seen {
     pub frames: AtomicUsize,
     /// Accesses to registers.
     pub accesses: AtomicUsize,
+    /// Pairs that frames are for.
+    pub pairs: AtomicUsize,
+    /// Commands that were answered.
+    pub commands: AtomicUsize,
     /// A reset is not done before this is cleared.
     pub stuck: AtomicBool,
     /// Function-level resets.
@@ -67,9 +76,10 @@ struct SoftCard {
     config_vector: u16,
     status: u8,
     select: u16,
-    queues: [Queue; 2],
-    notified: [bool; 2],
-    frames: VecDeque<Vec<u8>>,
+    /// The last one is for commands.
+    queues: [Queue; CONTROL + 1],
+    notified: [bool; CONTROL + 1],
+    frames: [VecDeque<Vec<u8>>; PAIRS],
     resetting: bool,
 }
 
@@ -89,12 +99,24 @@ fn half(host: &mut Host<'_>, at: u64) -> Result<u16, Fault> {
 impl SoftCard {
     fn clear(&mut self) {
         *self = Self { seen: Arc::clone(&self.seen), ..Self::default() };
-        self.queues = [Queue { size: MAX_SIZE, vector: 0xffff, ..Queue::default() }; 2];
+        self.queues = [Queue { size: MAX_SIZE, vector: 0xffff, ..Queue::default() }; CONTROL + 1];
+        self.seen.pairs.store(1, Ordering::Relaxed);
         self.seen.running.store(false, Ordering::Relaxed);
     }
 
+    /// The queue that the driver gives a number.
+    fn number(&self, number: usize) -> Option<usize> {
+        match number {
+            2 if self.features & MQ == 0 => Some(CONTROL),
+            0 | 1 => Some(number),
+            _ if self.features & MQ == 0 => None,
+            _ => Some(number).filter(|number| *number <= CONTROL),
+        }
+    }
+
     fn queue(&mut self) -> Option<&mut Queue> {
-        self.queues.get_mut(usize::from(self.select))
+        let number = self.number(self.select.into())?;
+        self.queues.get_mut(number)
     }
 
     fn word(&mut self, at: u64) -> u32 {
@@ -103,13 +125,13 @@ impl SoftCard {
         match at {
             0x00 => self.device_select,
             0x04 => (OFFERED >> (32 * self.device_select.min(1))) as u32,
-            0x10 => 2 << 16 | u32::from(self.config_vector),
+            0x10 => (CONTROL as u32 + 1) << 16 | u32::from(self.config_vector),
             0x14 => select << 16 | status,
             0x18 => queue.map_or(0, |queue| u32::from(queue.vector) << 16 | u32::from(queue.size)),
             0x80 => u32::from_le_bytes([MAC[0], MAC[1], MAC[2], MAC[3]]),
             0x84 => u32::from_le_bytes([MAC[4], MAC[5], 1, 0]),
-            0x88 => u32::from(MTU) << 16 | 1,
-            0x180 | 0x184 => self.queues[(at as usize - 0x180) / 4].code,
+            0x88 => u32::from(MTU) << 16 | PAIRS as u32,
+            0x180..0x194 => self.number((at as usize - 0x180) / 4).map_or(0, |number| self.queues[number].code),
             _ => 0,
         }
     }
@@ -134,13 +156,15 @@ impl SoftCard {
             (0x14, 1) => {
                 let segments = self.features & (1 << 12 | 1 << 11) != 0;
                 let fits = self.features & 1 << 32 != 0
-                    && self.features & !OFFERED == 0
-                    && (!segments || self.features & 1 != 0);
+                    && (self.features & MQ == 0 || self.features & 1 << 17 != 0)
+                    && (!segments || self.features & 1 != 0)
+                    && self.features & !OFFERED == 0;
                 self.status = value as u8 & if fits { 0xff } else { !8 };
                 if self.status & 4 != 0 {
                     self.seen.running.store(true, Ordering::Relaxed);
                     let told = |queue: &Queue| [queue.size.into(), queue.parts[0], queue.parts[1], queue.parts[2]];
-                    *self.seen.rings.lock().unwrap() = self.queues.iter().map(told).collect();
+                    *self.seen.rings.lock().unwrap() =
+                        self.queues.iter().filter(|queue| queue.enabled).map(told).collect();
                 }
             }
             (0x16, 2) => self.select = value as u16,
@@ -153,7 +177,11 @@ impl SoftCard {
                     queue.parts[part] = queue.parts[part] & !(0xffff_ffff << shift) | u64::from(value) << shift;
                 });
             }
-            (0x100 | 0x104, 2) => self.notified[(at as usize - 0x100) / 4] = true,
+            (0xc0, 2) => self.seen.pairs.store(value as usize, Ordering::Relaxed),
+            (0x100..0x114, 2) => {
+                let number = self.number((at as usize - 0x100) / 4).expect("a queue that there is");
+                self.notified[number] = true;
+            }
             _ => panic!("no field of {} bytes is at {at:#x}", bytes.len()),
         }
     }
@@ -168,12 +196,16 @@ impl SoftCard {
         if self.status & 4 == 0 {
             return;
         }
-        for number in [1, 0] {
+        for number in [CONTROL, 1, 3, 0, 2] {
             let queue = self.queues[number];
             if !queue.enabled || queue.code != 0 {
                 continue;
             }
-            let result = if number == 1 { self.send(host) } else { self.receive(host) };
+            let result = match number {
+                CONTROL => self.command(host),
+                _ if number % 2 == 1 => self.send(host, number),
+                _ => self.receive(host, number),
+            };
             if result.is_err() {
                 self.queues[number].code = MEMORY_FAILED;
                 self.status |= 64;
@@ -216,28 +248,44 @@ impl SoftCard {
         Ok(())
     }
 
-    fn send(&mut self, host: &mut Host<'_>) -> Result<(), Fault> {
-        if !std::mem::take(&mut self.notified[1]) {
+    /// All commands are good.
+    fn command(&mut self, host: &mut Host<'_>) -> Result<(), Fault> {
+        if !std::mem::take(&mut self.notified[CONTROL]) {
             return Ok(());
         }
-        while let Some((head, pieces)) = self.chain(host, 1)? {
+        while let Some((head, pieces)) = self.chain(host, CONTROL)? {
+            let (ack, _, written) = *pieces.last().unwrap();
+            assert!(written);
+            write(host, ack, &[0])?;
+            self.give_back(host, CONTROL, head, 1)?;
+            self.seen.commands.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, host: &mut Host<'_>, number: usize) -> Result<(), Fault> {
+        if !std::mem::take(&mut self.notified[number]) {
+            return Ok(());
+        }
+        while let Some((head, pieces)) = self.chain(host, number)? {
             let mut frame = Vec::new();
             for (at, len, _) in pieces {
                 let from = frame.len();
                 frame.resize(from + len as usize, 0);
                 read(host, at, &mut frame[from..])?;
             }
-            self.give_back(host, 1, head, 0)?;
+            self.give_back(host, number, head, 0)?;
             self.seen.frames.fetch_add(1, Ordering::Relaxed);
-            self.frames.push_back(frame.split_off(HEADER.min(frame.len())));
+            let pair = Some(number / 2).filter(|pair| *pair < self.seen.pairs.load(Ordering::Relaxed)).unwrap_or(0);
+            self.frames[pair].push_back(frame.split_off(HEADER.min(frame.len())));
         }
         Ok(())
     }
 
-    fn receive(&mut self, host: &mut Host<'_>) -> Result<(), Fault> {
-        while !self.frames.is_empty() {
-            let Some((head, pieces)) = self.chain(host, 0)? else { break };
-            let Some(frame) = self.frames.pop_front() else { break };
+    fn receive(&mut self, host: &mut Host<'_>, number: usize) -> Result<(), Fault> {
+        while !self.frames[number / 2].is_empty() {
+            let Some((head, pieces)) = self.chain(host, number)? else { break };
+            let Some(frame) = self.frames[number / 2].pop_front() else { break };
             let mut bytes = vec![0; HEADER];
             bytes[10] = 1;
             bytes.extend(frame);
@@ -248,7 +296,7 @@ impl SoftCard {
                 write(host, at, piece)?;
                 rest = others;
             }
-            self.give_back(host, 0, head, bytes.len() as u32)?;
+            self.give_back(host, number, head, bytes.len() as u32)?;
         }
         Ok(())
     }

@@ -23,6 +23,8 @@ const RING: u64 = 0x1000;
 const BUFFERS: u64 = 0x1_0000;
 const BUFFER: u64 = 0x800;
 const HEADER: usize = 12;
+/// Two pairs, and one for commands.
+pub const RINGS: usize = 5;
 /// Enough for a simulation on a machine with much other work.
 const SOON: Duration = Duration::from_secs(100);
 
@@ -41,15 +43,15 @@ pub struct Front {
     pub raw: UnixStream,
     pub memory: OwnedFd,
     pub acknowledge: bool,
-    pub kicks: [OwnedFd; 2],
+    pub kicks: [OwnedFd; RINGS],
     pub error: OwnedFd,
-    calls: [OwnedFd; 2],
+    calls: [OwnedFd; RINGS],
     /// The back end's ends of the sockets, or the same eventfds.
-    calls_there: [OwnedFd; 2],
+    calls_there: [OwnedFd; RINGS],
     pub requests: Option<Channel<Header>>,
     by: By,
-    available: [u16; 2],
-    used: [u16; 2],
+    available: [u16; RINGS],
+    used: [u16; RINGS],
 }
 
 pub fn eventfd() -> OwnedFd {
@@ -77,20 +79,21 @@ impl Front {
                 (eventfd.try_clone().unwrap(), eventfd)
             }
         };
-        let [(a, x), (b, y)] = [pair(), pair()];
+        let calls: [(OwnedFd, OwnedFd); RINGS] = std::array::from_fn(|_| pair());
+        let calls_there = calls.each_ref().map(|(_, there)| there.try_clone().unwrap());
         Self {
             channel: Channel::new(raw.try_clone().unwrap(), 4096).unwrap(),
             raw,
             memory: memory(sealed),
             acknowledge: true,
-            kicks: [eventfd(), eventfd()],
+            kicks: std::array::from_fn(|_| eventfd()),
             error: eventfd(),
-            calls: [a, b],
-            calls_there: [x, y],
+            calls: calls.map(|(here, _)| here),
+            calls_there,
             requests: None,
             by,
-            available: [0; 2],
-            used: [0; 2],
+            available: [0; RINGS],
+            used: [0; RINGS],
         }
     }
 
@@ -185,17 +188,26 @@ impl Front {
     }
 
     pub fn enable(&mut self, on: u32) {
-        for ring in 0..2 {
+        self.enable_pair(0, on);
+    }
+
+    pub fn enable_pair(&mut self, pair: u32, on: u32) {
+        for ring in 2 * pair..2 * pair + 2 {
             self.must(request::SET_VRING_ENABLE, &Self::state(ring, on), &[]);
         }
     }
 
-    /// The rings as a driver makes them: all of the receive ring's buffers are there.
+    /// The rings as a driver makes them: all of the first receive ring's buffers are there.
     pub fn prepare(&mut self) {
-        self.write(0, &[0; (2 * RING) as usize]);
-        (self.available, self.used) = ([0; 2], [0; 2]);
+        self.write(0, &[0; RINGS * RING as usize]);
+        (self.available, self.used) = ([0; RINGS], [0; RINGS]);
+        self.fill(0);
+    }
+
+    /// Puts all buffers of a receive ring into it.
+    pub fn fill(&mut self, ring: usize) {
         for number in 0..SIZE {
-            self.offer(0, number, BUFFER as u32, 2);
+            self.offer(ring, number, BUFFER as u32, 2);
         }
     }
 
@@ -256,29 +268,64 @@ impl Front {
 
     /// Puts a frame into the ring to send, and kicks.
     pub fn send(&mut self, frame: &[u8]) {
-        let number = self.available[1] % SIZE;
-        let at = Self::buffer(1, number);
+        self.send_by(1, frame);
+    }
+
+    pub fn send_by(&mut self, ring: usize, frame: &[u8]) {
+        let number = self.available[ring] % SIZE;
+        let at = Self::buffer(ring, number);
         self.write(at, &[0; HEADER]);
         self.write(at + HEADER as u64, frame);
-        self.offer(1, number, (HEADER + frame.len()) as u32, 0);
-        self.kick(1);
+        self.offer(ring, number, (HEADER + frame.len()) as u32, 0);
+        self.kick(ring);
+    }
+
+    /// Puts a command into a ring, and waits for its answer.
+    pub fn command(&mut self, ring: usize, bytes: &[u8]) -> u8 {
+        let base = RING * ring as u64;
+        let at = Self::buffer(ring, 0);
+        self.write(at, bytes);
+        self.write(at + BUFFER - 1, &[0xee]);
+        for (number, from, len, flags, next) in [(0, at, bytes.len() as u32, 1u16, 1u16), (1, at + BUFFER - 1, 1, 2, 0)]
+        {
+            let parts =
+                [&(GUEST + from).to_le_bytes()[..], &len.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()];
+            self.write(base + 16 * number, &parts.concat());
+        }
+        let index = self.available[ring];
+        self.write(base + 0x404 + 2 * u64::from(index % SIZE), &[0; 2]);
+        self.available[ring] = index.wrapping_add(1);
+        self.write(base + 0x402, &self.available[ring].to_le_bytes());
+        self.kick(ring);
+        let end = Instant::now() + SOON;
+        while self.half(base + 0x802) != self.available[ring] {
+            assert!(Instant::now() < end, "a command is answered");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut answer = [0];
+        self.read(at + BUFFER - 1, &mut answer);
+        answer[0]
     }
 
     /// The next frame that the card has received, once the driver was called for it. `None`: none has come after `wait`.
     pub fn receive_within(&mut self, wait: Duration) -> Option<Vec<u8>> {
-        let deadline = Instant::now() + wait;
-        while self.half(0x802) == self.used[0] {
-            if !self.called(0, deadline.saturating_duration_since(Instant::now())) {
+        self.receive_by(0, wait)
+    }
+
+    pub fn receive_by(&mut self, ring: usize, wait: Duration) -> Option<Vec<u8>> {
+        let (base, deadline) = (RING * ring as u64, Instant::now() + wait);
+        while self.half(base + 0x802) == self.used[ring] {
+            if !self.called(ring, deadline.saturating_duration_since(Instant::now())) {
                 return None;
             }
         }
-        let at = 0x804 + 8 * u64::from(self.used[0] % SIZE);
-        self.used[0] = self.used[0].wrapping_add(1);
+        let at = base + 0x804 + 8 * u64::from(self.used[ring] % SIZE);
+        self.used[ring] = self.used[ring].wrapping_add(1);
         let (number, len) = (self.half(at), self.half(at + 4));
         let mut frame = vec![0; usize::from(len)];
-        self.read(Self::buffer(0, number), &mut frame);
-        self.offer(0, number, BUFFER as u32, 2);
-        self.kick(0);
+        self.read(Self::buffer(ring, number), &mut frame);
+        self.offer(ring, number, BUFFER as u32, 2);
+        self.kick(ring);
         Some(frame.split_off(HEADER))
     }
 
