@@ -230,7 +230,7 @@ def generate() -> list[Path]:
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "sensors", "copy", "classifier", "socket"):
+    for name in (block for block in blocks if not block.startswith("kernel_")):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()

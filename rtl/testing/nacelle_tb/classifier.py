@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the classifier for tests: which frames they match, as scapy reads these, and the words that they are in the registers."""
+"""Rules of the classifier for tests: which frames they match, as scapy reads these, and their words in the registers."""
 
 from __future__ import annotations
 
