@@ -2,6 +2,7 @@
 //! The command line.
 
 mod copy;
+mod filter;
 mod inspect;
 mod parse;
 mod trace;
@@ -29,6 +30,7 @@ use parse::{
     parse_line_rate, parse_mac, parse_network, parse_number, parse_percent, parse_seconds, parse_token_file,
     parse_word,
 };
+pub(crate) use filter::{FilterCommand, RuleArgs};
 pub(crate) use trace::{DirectionArg, TraceArgs, TriggerArg};
 pub(crate) use way::{LinkArgs, WayArgs};
 
@@ -112,6 +114,9 @@ pub(crate) enum Command {
     /// Say who may connect to a device, with what share, and until when
     #[command(subcommand)]
     Admission(AdmissionCommand),
+    /// Show and set the rules by which a device and its network card get received frames
+    #[command(subcommand)]
+    Filter(FilterCommand),
     /// Show and set the registers of a device by name
     #[command(subcommand)]
     Config(ConfigCommand),
