@@ -74,6 +74,16 @@ def test_a_file_of_rules(nic: Wire, tmp_path: Path) -> None:
     assert rules(nic) == [] and answers(nic)
 
 
+def test_the_rules_of_the_page(nic: Wire, tmp_path: Path) -> None:
+    """docs/reference/classifier.md shows some."""
+    text = (ROOT / "docs" / "reference" / "classifier.md").read_text()
+    shown = next(block for block in text.split("```") if block.startswith("\npriority"))
+    (tmp_path / "rules.txt").write_text(shown)
+    change(nic, "set", "own", str(tmp_path / "rules.txt"))
+    given = [line for line in shown.splitlines() if line.startswith("priority")]
+    assert [rule["rule"].split()[1] for rule in rules(nic)] == [line.split()[1] for line in given]
+
+
 def test_a_device_without_a_classifier(wire: Wire) -> None:
     wire.device("--soft", "--name", "own")
     assert "this device has no classifier" in refused(wire, 4, "list", "own")

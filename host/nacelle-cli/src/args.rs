@@ -24,13 +24,13 @@ use nacelle_wire::admission::Token;
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use copy::{CopyArgs, Place};
+pub(crate) use filter::FilterCommand;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
     parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
     parse_line_rate, parse_mac, parse_network, parse_number, parse_percent, parse_seconds, parse_token_file,
     parse_word,
 };
-pub(crate) use filter::{FilterCommand, RuleArgs};
 pub(crate) use trace::{DirectionArg, TraceArgs, TriggerArg};
 pub(crate) use way::{LinkArgs, WayArgs};
 

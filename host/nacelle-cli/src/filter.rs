@@ -15,7 +15,8 @@ use crate::manage::control;
 use crate::output::{print, print_json, table};
 use crate::remote::{RemoteRegisters, Token};
 
-const NONE: &str = "use a device that was built with classifier = true in [network] of its description, as devices/nic.toml";
+const NONE: &str =
+    "use a device that was built with classifier = true in [network] of its description, as devices/nic.toml";
 const SYNTAX: &str = "see docs/reference/classifier.md, or 'nacelle filter add --help'";
 
 /// A rule, as JSON.
@@ -39,7 +40,9 @@ struct Listed {
 
 pub(crate) fn filter(cli: &Cli, command: &FilterCommand) -> Result<(), Failure> {
     let RegistersArgs { device, token_file, timeout } = match command {
-        FilterCommand::List(device) | FilterCommand::Delete { device, .. } | FilterCommand::Set { device, .. } => device,
+        FilterCommand::List(device) | FilterCommand::Delete { device, .. } | FilterCommand::Set { device, .. } => {
+            device
+        }
         FilterCommand::Add(args) => &args.device,
     };
     match over_network(cli, device)? {
@@ -130,7 +133,7 @@ impl From<RuleError> for Failure {
 impl<E> From<ClassifierError<E>> for Failure
 where
     Failure: From<E>,
-    E: std::error::Error,
+    E: std::fmt::Display,
 {
     fn from(error: ClassifierError<E>) -> Self {
         let hint = match error {
@@ -139,7 +142,9 @@ where
             ClassifierError::Unexpected(_) => "use a version that goes with the device",
             ClassifierError::NoCard(_) => "use device or drop, or a device with a network card",
             ClassifierError::NoQueue { .. } => "name a pair that there is",
-            ClassifierError::Full { .. } => "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null",
+            ClassifierError::Full { .. } => {
+                "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null"
+            }
             ClassifierError::NoRule(_) => "see those that there are with 'nacelle filter list DEVICE'",
         };
         Self::usage(error.to_string(), hint)
