@@ -94,7 +94,8 @@ module classify_registers
       AT_ENTRY:     low = 32'(entry_q);
       AT_FRAMES:    low = frames;
       AT_BYTES_LO:  low = bytes[31:0];
-      default:      low = 32'(bytes[47:32]);
+      AT_BYTES_HI:  low = 32'(bytes[47:32]);
+      default:      low = '0;
     endcase
   end
   always_ff @(posedge clk)
