@@ -3,7 +3,8 @@
 // The entries of the table with wildcards as software writes and reads them, in block RAM, and what loads them into classify_ternary: for each
 // chunk the terms of a unit's 32 positions, then the rows of these, one a cycle. A load takes 3,400 cycles (14 us at 250 MHz).
 //
-// Entries of a unit that are enabled are loaded again as they are: their words must not have been written meanwhile, which is for the user to see to.
+// Entries of a unit that are enabled are loaded again as they are: their words must not have been written meanwhile, which is for the user to see
+// to. `loaded` says which entries can be enabled.
 module classify_entries
   import classify_pkg::*;
 (
@@ -18,6 +19,7 @@ module classify_entries
     input  logic                load,                // pulse: that unit
     input  logic [$clog2(UNITS)-1:0] load_unit,
     output logic                busy,
+    output logic [POSITIONS-1:0] loaded,             // the table has the words of this position
     // the table
     output logic                row_write,
     output logic [$clog2(UNITS)-1:0]  row_unit,
@@ -88,6 +90,11 @@ module classify_entries
         end
       end
     endcase
-    if (rst) state_q <= L_IDLE;
+    if (write && !busy) loaded[at] <= 1'b0;
+    if (fetching && last_q && is_action) loaded[row_unit*UNIT+:UNIT] <= '1;
+    if (rst) begin
+      state_q <= L_IDLE;
+      loaded  <= '0;
+    end
   end
 endmodule

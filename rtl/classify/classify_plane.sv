@@ -33,14 +33,19 @@ module classify_plane
   position_t       entry;
   logic [$clog2(ENTRY_WORDS)-1:0] entry_word;
   word_t           word_wdata, word;
+  logic [POSITIONS-1:0] loaded, usable;             // entries that the table has; of a wide one all of its positions
   logic [31:0]     frames;
   logic [47:0]     bytes;
+
+  always_comb
+    for (int unsigned g = 0; g < GROUPS; g++)
+      usable[g*QUARTERS+:QUARTERS] = staged.wide[g] ? {QUARTERS{&loaded[g*QUARTERS+:QUARTERS]}} : loaded[g*QUARTERS+:QUARTERS];
 
   always_ff @(posedge clk) begin
     commits_q <= {commits_q[COMMIT_CYCLES-2:0], commit};
     if (commit) current_q.offset <= staged.offset;
     if (commits_q[COMMIT_CYCLES-1]) begin
-      current_q.enable <= staged.enable;
+      current_q.enable <= staged.enable & usable;
       current_q.wide   <= staged.wide;
     end
     if (rst) begin
@@ -63,7 +68,7 @@ module classify_plane
   word_t              action;
   classify_entries entries (
       .clk, .rst, .at(entry), .at_word(entry_word), .write(word_write), .wdata(word_wdata), .rdata(word), .load, .load_unit,
-      .busy(loading), .row_write, .row_unit, .row_chunk, .row_at, .row_bits, .action_write, .action_at, .action
+      .busy(loading), .loaded, .row_write, .row_unit, .row_chunk, .row_at, .row_bits, .action_write, .action_at, .action
   );
 
   // ---- a frame: its key, the entry, what that says ----

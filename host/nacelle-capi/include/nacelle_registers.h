@@ -741,7 +741,7 @@
 #define NACELLE_CLASSIFIER_FRAMES 0x028u /* r: Frames for which the entry has decided. */
 #define NACELLE_CLASSIFIER_BYTES_LO 0x02cu /* r: Bytes of these frames, the lower 32 bits. */
 #define NACELLE_CLASSIFIER_BYTES_HI 0x030u /* r: The upper bits. */
-#define NACELLE_CLASSIFIER_ENABLE 0x040u /* rw: Entries that are looked at. In use after COMMAND.commit; what is in use is read. */
+#define NACELLE_CLASSIFIER_ENABLE 0x040u /* rw: Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read. */
 #define NACELLE_CLASSIFIER_ENABLE_WORDS 4u
 #define NACELLE_CLASSIFIER_WIDE 0x050u /* rw: Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read. */
 #define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined. */

@@ -407,6 +407,27 @@ async def entries_in_use_cannot_be_written(dut) -> None:
 
 
 @cocotb.test()
+async def what_is_not_loaded_does_not_count(dut) -> None:
+    """An entry that was written after its load, and a wide one of which a quarter was, cannot be in use: else the next load would
+    change it row by row."""
+    bench = await begin(dut)
+    frame = bytes(Ether() / IP(src="10.0.0.2") / UDP(dport=80) / Raw(bytes(60)))
+    narrow, wide = Rule(HOST, version=4), Rule(DROP, window=frame[:16], window_mask=b"\xff" * 16)
+    await bench.install({1: narrow, 4: wide})
+    await bench.commit({})
+    for position in (1, 6):
+        await bench.write(at("ENTRY"), position)
+        await bench.write(at("WORDS"), await bench.read(at("WORDS")))
+    await bench.commit({1: narrow, 4: wide})
+    assert await bench.read(at("ENABLE")) == 0
+    assert [verdict.hit for verdict in await bench.pass_([frame])] == [0]
+    await bench.load(0)
+    await bench.commit({1: narrow, 4: wide})
+    assert await bench.read(at("ENABLE")) == 1 << 1 | 1 << 4
+    assert [verdict.position for verdict in await bench.pass_([frame])] == [1]
+
+
+@cocotb.test()
 async def registers_out_of_range(dut) -> None:
     """Values beyond what there is are cut, other addresses are refused, a window beyond the headers matches nothing."""
     bench = await begin(dut)

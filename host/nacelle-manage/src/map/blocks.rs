@@ -1669,8 +1669,8 @@ pub mod classifier {
     pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x2c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of these frames, the lower 32 bits." };
     /// The upper bits.
     pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper bits." };
-    /// Entries that are looked at. In use after COMMAND.commit; what is in use is read.
-    pub const ENABLE: Register = Register { name: "ENABLE", offset: 0x40, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that are looked at. In use after COMMAND.commit; what is in use is read." };
+    /// Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read.
+    pub const ENABLE: Register = Register { name: "ENABLE", offset: 0x40, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read." };
     /// Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read.
     pub const WIDE: Register = Register { name: "WIDE", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read." };
     /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined.
