@@ -128,7 +128,9 @@ fn address(matches: &Match, quarter: usize) -> Terms {
             value: addresses.source.value << 32 | addresses.destination.value,
             mask: addresses.source.mask << 32 | addresses.destination.mask,
         },
-        Family::Ip6 => half(if quarter < 2 { addresses.source } else { addresses.destination }, quarter % 2 == 0),
+        Family::Ip6 => {
+            half(if quarter < 2 { addresses.source } else { addresses.destination }, quarter.is_multiple_of(2))
+        }
         Family::Any | Family::Other => {
             let mut terms = Terms::default();
             if let Some(ethertype) = matches.ethertype {

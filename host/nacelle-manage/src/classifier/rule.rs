@@ -306,7 +306,7 @@ impl FromStr for Window {
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let hexadecimal = |digits: &str| -> Option<Vec<u8>> {
-            let pairs = digits.is_ascii() && digits.len() % 2 == 0 && (2..=2 * WINDOW).contains(&digits.len());
+            let pairs = digits.is_ascii() && digits.len().is_multiple_of(2) && (2..=2 * WINDOW).contains(&digits.len());
             if !pairs {
                 return None;
             }
