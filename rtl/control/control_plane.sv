@@ -3,7 +3,8 @@
 // All registers of the device on one AXI4-Lite bus (cci.rdl): a page of 4 KiB for the device's own (nacelle.rdl), one for the management
 // port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
 // the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for the sensors of the board
-// (board_sensors) if it has some, one for the copy engine (copy_engine) if there is one, one for each socket. Several
+// (board_sensors) if it has some, one for the copy engine (copy_engine) if there is one, one for the
+// classifier (classify_plane) if there is one, one for each socket. Several
 // masters share it. An access takes about 9 cycles, to a counter up to 10 more. An access that no register
 // has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
@@ -33,6 +34,7 @@ module control_plane
     parameter bit              COUNTERS = 1'b1,       // events are counted; else event_no_counters
     parameter bit              STORE = 1'b0,          // there is a store of images
     parameter logic [7:0]      AFTER_LOG = TRACE_PAGE, // page of the block after the event log
+    parameter logic [7:0]      AFTER_SENSORS = SOCKET_PAGE, // likewise
     parameter bit              IPV6 = 1'b1,           // the device can have IPv6 addresses
     parameter int unsigned     SENSORS = 0,           // of the board; 0: it has none
     parameter logic [MAX_SENSORS-1:0][127:0] SENSOR_NAMES = '0,
@@ -40,6 +42,7 @@ module control_plane
     parameter bit              PCIE = 1'b0,           // events of a slot are counted
     parameter bit              COPY = 1'b0,           // there is a copy engine
     parameter bit              CARD = 1'b0,           // there is a network card
+    parameter bit              CLASSIFIER = 1'b0,     // there is a classifier
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -57,6 +60,7 @@ module control_plane
     axil_if.master          images,               // 12 bits of address
     axil_if.master          histograms,           // 12 bits of address
     axil_if.master          copy,                 // 12 bits of address
+    axil_if.master          classifier,           // 12 bits of address
     stream_if.sink          sensor_reading,       // sensor_reading_t: of the board
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
@@ -99,14 +103,15 @@ module control_plane
     output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0) + 32'(COPY);
+  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0) + 32'(COPY) + 32'(CLASSIFIER);
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam int unsigned EVENT_LOG = SOCKETS + 3;
   localparam int unsigned TRACE_SLAVE = SOCKETS + 4;
   localparam int unsigned HISTOGRAMS_SLAVE = SOCKETS + 5;
-  localparam int unsigned COPY_SLAVE = SLAVES - 1;           // these if there are some
-  localparam int unsigned SENSORS_SLAVE = SLAVES - 1 - 32'(COPY);
+  localparam int unsigned CLASSIFIER_SLAVE = SLAVES - 1;     // these if there are some
+  localparam int unsigned COPY_SLAVE = SLAVES - 1 - 32'(CLASSIFIER);
+  localparam int unsigned SENSORS_SLAVE = COPY_SLAVE - 32'(COPY);
   localparam int unsigned IMAGES_SLAVE = SENSORS_SLAVE - 32'(SENSORS != 0);
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
 
@@ -130,6 +135,7 @@ module control_plane
     if (STORE) p[IMAGES_SLAVE] = IMAGES_PAGE;
     if (SENSORS != 0) p[SENSORS_SLAVE] = SENSORS_PAGE;
     if (COPY) p[COPY_SLAVE] = COPY_PAGE;
+    if (CLASSIFIER) p[CLASSIFIER_SLAVE] = CLASSIFIER_PAGE;
     return p;
   endfunction
 
@@ -165,13 +171,19 @@ module control_plane
     axil_silent silent (.out(copy));
   end
 
+  if (CLASSIFIER) begin : g_classifier
+    axil_wires to_classifier (.in(slave[CLASSIFIER_SLAVE]), .out(classifier));
+  end else begin : g_no_classifier
+    axil_silent silent (.out(classifier));
+  end
+
   if (SENSORS != 0) begin : g_sensors
     board_sensors #(
         .SENSORS (SENSORS),
         .NAMES   (SENSOR_NAMES),
         .KINDS   (SENSOR_KINDS),
         .CLOCK_HZ(CLOCK_HZ),
-        .NEXT    ({12'd0, COPY ? COPY_PAGE : SOCKET_PAGE, 12'd0})
+        .NEXT    ({12'd0, AFTER_SENSORS, 12'd0})
     ) sensors (.clk, .rst, .now, .reading(sensor_reading), .bus(slave[SENSORS_SLAVE]));
   end else begin : g_no_sensors
     assign sensor_reading.ready = 1'b1;

@@ -77,6 +77,7 @@ ADMISSION = RTL / "roce" / "admission" / "admission.rdl"
 TELEMETRY = RTL / "telemetry"
 IMAGES = RTL / "compute" / "images" / "images.rdl"
 COPY = RTL / "copy" / "copy.rdl"
+CLASSIFIER = RTL / "classify" / "classifier.rdl"
 SOCKET = RTL / "compute" / "socket" / "socket.rdl"
 KERNELS = RTL / "compute" / "kernels"
 RUST = ROOT / "host" / "nacelle-manage" / "src" / "map" / "blocks.rs"
@@ -199,7 +200,7 @@ def device_registers() -> Block:
 
 def bus(blocks: dict[str, Block]) -> list[MapEntry]:
     """Where each block is on the bus, as cci.rdl has it."""
-    folders = [OUT, TELEMETRY, *(path.parent for path in (MANAGEMENT, ADMISSION, IMAGES, COPY, SOCKET))]
+    folders = [OUT, TELEMETRY, *(path.parent for path in (MANAGEMENT, ADMISSION, IMAGES, COPY, CLASSIFIER, SOCKET))]
     top = compile_file(HERE / "cci.rdl", "cci", include=folders)
     found = []
     for child in top.children(unroll=False):
@@ -225,10 +226,11 @@ def generate() -> list[Path]:
         "images": read_block(IMAGES, "images_regs", "images"),
         "sensors": read_block(TELEMETRY / "sensors.rdl", "sensors_regs", "sensors"),
         "copy": read_block(COPY, "copy_regs", "copy"),
+        "classifier": read_block(CLASSIFIER, "classifier_regs", "classifier"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
         **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
     }
-    for name in ("management", "admission", "event_log", "trace", "histograms", "images", "sensors", "copy", "socket"):
+    for name in (block for block in blocks if not block.startswith("kernel_")):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()
@@ -268,6 +270,7 @@ def up_to_date() -> bool:
         ADMISSION,
         IMAGES,
         COPY,
+        CLASSIFIER,
         SOCKET,
         *kernel_files(),
         *packages(),

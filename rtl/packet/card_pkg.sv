@@ -37,7 +37,8 @@ package card_pkg;
   typedef struct packed {
     logic wanted;         // the card gets it
     logic checked;        // IPv4 header and the checksum of TCP, UDP or ICMP are right
-    flow_t flow;          // a number that frames of a connection have in common
+    logic  pair_set;      // a rule has chosen the pair of queues:
+    flow_t flow;          // this one; else a number that frames of a connection have in common
     logic  hashed;        // the packet has what the driver wants a hash of,
     hash_index_t hash;    // the lowest bits of which are these
   } card_verdict_t;

@@ -20,6 +20,7 @@ module packet_plane
   import frame_pkg::*;
   import link_pkg::*;
   import card_pkg::*;
+  import classify_pkg::*;
   import services_pkg::*;
   import time_pkg::*;
 #(
@@ -55,6 +56,9 @@ module packet_plane
     axis_if.source         card_rx,                  // frames as they came, wanted or not; tready is not looked at
     output card_verdict_t  card_rx_verdict,          // with the last beat
     axis_if.sink           card_tx,
+    input  classified_t    classified,               // of the oldest frame that came and has not had its `classified_next`; 0 without rules
+    output logic           classified_next,          // pulse, for each frame in order
+    output logic           classified_applied,       // with it: the frame was good, so that its entry has decided
     stream_if.sink         arp_query,                // ip_addr_t: whose MAC address; IPv4 in mapped form
     stream_if.source       arp_answer,               // arp_answer_t, immediate
     stream_if.sink         arp_claim,                // arp_claim_t
@@ -137,8 +141,11 @@ module packet_plane
       .DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .LONGEST(CARD ? CARD_FRAME : MAX_FRAME), .DATAGRAM_PORTS(DATAGRAM_PORTS), .IPV6(IPV6)
   ) receive (
       .clk, .rst, .local_addr, .service_ports, .datagram_ports, .card(settings_q), .rx(untagged), .foreign, .tag,
-      .frame(rx_frame), .payload(rx_payload), .card_verdict_valid, .card_verdict, .events(rx_events), .idle(rx_idle)
+      .frame(rx_frame), .payload(rx_payload), .card_verdict_valid, .card_verdict, .decision(classified.decision),
+      .decided(classified_applied), .events(rx_events), .idle(rx_idle)
   );
+
+  assign classified_next = card_verdict_valid;
 
   if (CARD) begin : g_card_receive
     axis_if #(.DATA_W(DATA_W)) line ();
@@ -161,7 +168,7 @@ module packet_plane
     assign card_rx_verdict = '0;
     assign card_rx_idle    = 1'b1;
     logic unused_ok;
-    assign unused_ok = &{1'b0, card, card_rx.tready, card_verdict_valid, card_verdict};
+    assign unused_ok = &{1'b0, card, card_rx.tready, card_verdict};
   end
 
   // ---- route each frame by its class, and its payload after it ----
@@ -410,6 +417,9 @@ module packet_plane
     link_events.stopped_other = stop_other;
     link_events.pause_ignored = pause_ignored;
   end
+
+  logic unused_classified;
+  assign unused_classified = &{1'b0, classified.hit, classified.position, classified.length};   // counted where they come from
 
   assign events = rx_events | tx_events | route_events | link_events | card_events;
   assign idle = pause_idle && untagged_idle && card_rx_idle && card_tx_idle

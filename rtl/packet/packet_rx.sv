@@ -15,6 +15,7 @@ module packet_rx
   import card_pkg::*;
   import virtio_pkg::hash_types_t;
   import virtio_pkg::hash_index_t;
+  import classify_pkg::*;
   import services_pkg::*;
 #(
     parameter int unsigned DATA_W = 512,
@@ -36,6 +37,8 @@ module packet_rx
     axis_if.source         payload,  // of each frame that has one, in the same order
     output logic           card_verdict_valid,  // pulse, 10 cycles after each frame's last beat was accepted, also of those that were refused
     output card_verdict_t  card_verdict,
+    input  decision_t      decision, // of the classifier about the frame that has its card_verdict now; 0: as its class says
+    output logic           decided,  // with card_verdict_valid: the frame is one about which `decision` decides
     output packet_events_t events,   // the receive part
     output logic           idle
 );
@@ -132,6 +135,7 @@ module packet_rx
     drop_e        drop;
     frame_class_e cls;
     listener_e    listener;
+    logic         sound;           // neither marked by the MAC nor too short
     logic         card;            // the card gets it; before `checks`: it can
     logic         asks_us;         // if it is a solicitation
     logic         checked;         // for the card: all that is checked so far is there and right
@@ -204,7 +208,7 @@ module packet_rx
     s4_counts_q <= counts;
     s4_top_q <= parsed.ip_top[LANE_W-1:0];
     s4_q <= '{last: s3_q.valid && s3_q.last && !rst, drop: early, cls: parsed.cls, listener: parsed.listener,
-              card: s3_decided_q && !s3_q.bad, asks_us: s3_asks_us_q,
+              sound: s3_decided_q && !s3_q.bad, card: s3_decided_q && !s3_q.bad, asks_us: s3_asks_us_q,
               flow: parsed.flow_known ? s3_flow_q : '0,
               hashed: hash_ports || (parsed.has_addresses && (s3_v6_q ? types.ipv6 : types.ipv4)), hashes_ports: hash_ports, hash: '0,
               checked: parsed.sum_known && parsed.headers_fit && index >= ip_last && s3_q.index != index_t'(COUNTED_BEATS),
@@ -320,7 +324,17 @@ module packet_rx
   end
 
   wire settled = s10_q.last;
-  wire good = s10_q.drop == DROP_NONE;
+  assign decided = settled && s10_q.sound;
+  wire kept_away = decided && decision.keep_away;
+  wire good = s10_q.drop == DROP_NONE && !kept_away;
+  logic to_card;
+  always_comb begin
+    unique case (decided ? decision.card : CARD_AS_CLASS)
+      CARD_ALWAYS: to_card = 1'b1;
+      CARD_NEVER:  to_card = 1'b0;
+      default:     to_card = s10_q.card;
+    endcase
+  end
 
   // ---- store of whole frames, and their payload ----
   logic [$clog2(STORE_DEPTH):0] room;
@@ -400,7 +414,14 @@ module packet_rx
   logic [VERDICT-1:0] refused_end_q;
   always_ff @(posedge clk) refused_end_q <= rst ? '0 : {refused_end_q[VERDICT-2:0], rx.tvalid && rx.tlast && refused};
   assign card_verdict_valid = settled || refused_end_q[VERDICT-1];
-  assign card_verdict       = '{wanted: settled && s10_q.card, checked: s10_q.checked, flow: s10_q.flow, hashed: s10_q.hashed, hash: s10_q.hash};
+  assign card_verdict       = '{
+      wanted: settled && to_card,
+      checked: s10_q.checked,
+      pair_set: decision.pair_set,
+      flow: decision.pair_set ? decision.pair : s10_q.flow,
+      hashed: s10_q.hashed,
+      hash: s10_q.hash
+  };
 
   // ---- events ----
   logic overflow_q;
@@ -409,8 +430,8 @@ module packet_rx
   always_comb begin
     events = '0;
     events.drop_overflow = overflow_q;
-    events.rx_card = settled && s10_q.card;
-    if (settled && (good || !s10_q.card)) begin
+    events.rx_card = settled && to_card;
+    if (settled && !kept_away && (good || !to_card)) begin
       unique case (s10_q.drop)
         DROP_NONE: begin
           events.rx_frame = 1'b1;

@@ -30,6 +30,7 @@ module nacelle_shell
   import services_pkg::*;
   import link_pkg::*;
   import card_pkg::*;
+  import classify_pkg::*;
   import address_pkg::*;
   import datagrams_pkg::*;
   import cci_pkg::*;
@@ -42,6 +43,7 @@ module nacelle_shell
   import cci_map_pkg::TRACE_PAGE;
   import cci_map_pkg::SENSORS_PAGE;
   import cci_map_pkg::COPY_PAGE;
+  import cci_map_pkg::CLASSIFIER_PAGE;
   import pcie_pkg::pcie_events_t;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
@@ -108,6 +110,7 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) images_bus ();
   axil_if #(.ADDR_W(12)) histograms_bus ();
   axil_if #(.ADDR_W(12)) copy_bus ();
+  axil_if #(.ADDR_W(12)) classifier_bus ();
   // Masters of the registers: the one from outside, the services, the kernels, who have a turn together, and the host by its BAR.
   localparam int unsigned SERVICES_BUS = 1;
   localparam int unsigned KERNELS_BUS = 2;
@@ -142,7 +145,9 @@ module nacelle_shell
   log_event_t [LOG_SOURCES-1:0] to_log;
 
   // Blocks of registers that a device can do without: the page of what follows each in the chain.
-  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : COPY ? COPY_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_COPY = CLASSIFIER ? CLASSIFIER_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_SENSORS = COPY ? COPY_PAGE : AFTER_COPY;
+  localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : AFTER_SENSORS;
   localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : AFTER_IMAGES;
   localparam logic [7:0] AFTER_TRACE = HISTOGRAMS ? HISTOGRAMS_PAGE : AFTER_HISTOGRAMS;
   localparam logic [7:0] AFTER_LOG = TRACE_ROWS != 0 ? TRACE_PAGE : AFTER_TRACE;
@@ -161,6 +166,7 @@ module nacelle_shell
       .COUNTERS  (COUNTERS),
       .STORE     (IMAGE_SLOTS != 0),
       .AFTER_LOG (AFTER_LOG),
+      .AFTER_SENSORS(AFTER_SENSORS),
       .IPV6      (IPV6),
       .SENSORS   (SENSORS),
       .SENSOR_NAMES(SENSOR_NAMES),
@@ -168,6 +174,7 @@ module nacelle_shell
       .PCIE      (PCIE),
       .COPY      (COPY),
       .CARD      (NETWORK_CARD),
+      .CLASSIFIER(CLASSIFIER),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -185,6 +192,7 @@ module nacelle_shell
       .images(images_bus),
       .histograms(histograms_bus),
       .copy(copy_bus),
+      .classifier(classifier_bus),
       .sensor_reading,
       .chip_id,
       .enable,
@@ -302,6 +310,41 @@ module nacelle_shell
     assign unused_ok = &{1'b0, dropped};
   end
 
+  // ---- classifier: which frames the device and its network card get ----
+
+  classified_t classified;
+  logic classified_next, classified_applied, classifier_idle;
+  if (CLASSIFIER) begin : g_classifier
+    axis_if #(.DATA_W(DATA_W)) line ();
+    assign line.tdata  = rx.tdata;
+    assign line.tkeep  = rx.tkeep;
+    assign line.tlast  = rx.tlast;
+    assign line.tuser  = rx.tuser;
+    assign line.tvalid = rx.tvalid;
+    assign line.tready = rx.tready;
+    classify_plane #(
+        .DATA_W(DATA_W),
+        .PAIRS (NETWORK_CARD ? NETWORK_PAIRS : 0),
+        .NEXT  ({12'd0, SOCKET_PAGE, 12'd0})
+    ) classifier (
+        .clk,
+        .rst,
+        .line_rst(plane_rst_q),
+        .line,
+        .classified,
+        .next(classified_next),
+        .applied(classified_applied),
+        .bus(classifier_bus),
+        .idle(classifier_idle)
+    );
+  end else begin : g_no_classifier
+    axil_access nobody (
+        .clk, .rst, .bus(classifier_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(classifier_idle)
+    );
+    assign classified = '0;
+    wire unused_classifier = &{1'b0, classified_next, classified_applied};
+  end
+
   // ---- network ----
 
   stream_if #(.T(frame_rx_t)) frame ();
@@ -366,6 +409,9 @@ module nacelle_shell
       .card_rx,
       .card_rx_verdict,
       .card_tx,
+      .classified,
+      .classified_next,
+      .classified_applied,
       .arp_query,
       .arp_answer,
       .arp_claim,
@@ -1223,7 +1269,7 @@ module nacelle_shell
           .VECTORS(PCIE_VECTORS),
           .MEMORY_BASE(HOSTS_BASE),
           .MEMORY_BYTES(HOSTS_BYTES),
-          .NEXT   ({12'd0, SOCKET_PAGE, 12'd0})
+          .NEXT   ({12'd0, AFTER_COPY, 12'd0})
       ) copy (
           .clk,
           .rst,
@@ -1270,5 +1316,5 @@ module nacelle_shell
     );
   end
 
-  assign idle = slot_idle && copy_idle && card_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  assign idle = slot_idle && copy_idle && card_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && classifier_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

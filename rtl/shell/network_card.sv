@@ -40,6 +40,7 @@ module network_card
   net_rx_t rx_info;
   assign rx_info = '{
       vq: queue_t'({rx_verdict.flow, 1'b0}),
+      fixed: rx_verdict.pair_set,
       hashed: rx_verdict.hashed,
       hash: rx_verdict.hash,
       csum_valid: rx_verdict.checked,

@@ -2,7 +2,8 @@
 
 // Which receive queue a frame gets to (virtio 1.2, 5.1.6.5.6 and 5.1.6.5.7), as the driver says by commands: with VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET the one
 // that was chosen before the device, if its pair is in use, else the first; with VIRTIO_NET_CTRL_MQ_RSS_CONFIG the one in the indirection
-// table at the packet's hash, or the queue for packets without one. The last of these commands counts.
+// table at the packet's hash, or the queue for packets without one. The last of these commands counts. A queue that is `fixed` stays, if the
+// driver uses its pair: with RSS_CONFIG as many pairs as it says that it sends by.
 //
 // The choice is combinational. Nothing of a command that is not good has an effect: the indirection table has two halves, one in use.
 module virtio_net_steering
@@ -45,6 +46,7 @@ module virtio_net_steering
   hash_types_t types_q;
   hash_index_t mask_q, entry_q;
   pair_t       unclassified_q;
+  logic [PAIR_W:0] transmit_q;
   logic [HASH_KEY_BYTES*8-1:0] key_q;
   wire [15:0]  number = {command.value, before_q};
   wire         ends_number = byte_q[0];
@@ -80,6 +82,7 @@ module virtio_net_steering
         end
         R_TRANSMIT: if (ends_number) begin
           if (number == '0 || number > 16'(PAIRS)) bad_q <= 1'b1;
+          transmit_q <= number[PAIR_W:0];
           field_q <= R_KEY_LENGTH;
         end
         R_KEY_LENGTH: begin
@@ -128,6 +131,7 @@ module virtio_net_steering
     if (command.apply && good_rss) begin
       rss_q               <= 1'b1;
       half_q              <= !half_q;
+      pairs_q             <= transmit_q;
       mask_used_q         <= mask_q;
       unclassified_used_q <= unclassified_q;
       hash_q              <= '{types: types_q, key: key_q};
@@ -147,7 +151,7 @@ module virtio_net_steering
 
   always_comb begin
     vq = 32'(info.vq[QUEUE_W-1:1]) < 32'(pairs_q) ? info.vq : '0;
-    if (rss_q) vq = queue_t'({info.hashed ? indirect : unclassified_used_q, 1'b0});
+    if (rss_q && !info.fixed) vq = queue_t'({info.hashed ? indirect : unclassified_used_q, 1'b0});
   end
 
   logic unused_ok;

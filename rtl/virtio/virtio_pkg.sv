@@ -339,7 +339,8 @@ package virtio_pkg;
 
   // Beside a frame from the network.
   typedef struct packed {
-    queue_t      vq;         // receive queue, unless the driver has chosen otherwise
+    queue_t      vq;         // receive queue, unless the driver has chosen otherwise,
+    logic        fixed;      // which it cannot
     logic        hashed;     // the packet has what the driver's hash is over,
     hash_index_t hash;       // and these are its lowest bits
     logic        csum_valid; // its checksums were verified

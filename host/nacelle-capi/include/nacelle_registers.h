@@ -714,6 +714,39 @@
 #define NACELLE_COPY_MEMORY_SIZE_LO 0x04cu /* r: Its bytes, lower half. */
 #define NACELLE_COPY_MEMORY_SIZE_HI 0x050u /* r: Upper half. */
 
+/* ---- Classifier ---- */
+
+#define NACELLE_CLASSIFIER_BASE 0x09000u
+#define NACELLE_CLASSIFIER_BLOCK_TYPE 0x434c4153u /* CLAS */
+#define NACELLE_CLASSIFIER_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_CLASSIFIER_TYPE 0x000u /* r: 0x434c4153, "CLAS": the classifier. */
+#define NACELLE_CLASSIFIER_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_CLASSIFIER_NEXT 0x008u /* r: Byte address of the next block. */
+#define NACELLE_CLASSIFIER_POSITIONS 0x00cu /* r: Entries of the table with wildcards. The lowest position that matches decides. */
+#define NACELLE_CLASSIFIER_PAIRS 0x010u /* r: Pairs of queues of the network card; 0: there is none, and no frame can be given to the host. */
+#define NACELLE_CLASSIFIER_STATUS 0x014u /* r: What it does. */
+#define NACELLE_CLASSIFIER_STATUS_BUSY_SHIFT 0 /* A unit is loaded, or settings are about to be in use: every write but to ENTRY is refused. */
+#define NACELLE_CLASSIFIER_STATUS_BUSY_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_COMMAND 0x018u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_CLASSIFIER_COMMAND_COMMIT_SHIFT 0 /* ENABLE, WIDE and OFFSET as written are in use, for every frame that ends from now on, and all of them together. */
+#define NACELLE_CLASSIFIER_COMMAND_COMMIT_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_COMMAND_CLEAR_SHIFT 1 /* The counters of the entry of ENTRY are 0. */
+#define NACELLE_CLASSIFIER_COMMAND_CLEAR_MASK 0x00000002u
+#define NACELLE_CLASSIFIER_LOAD 0x01cu /* w: The words of 32 entries are taken into the table. Those that are enabled stay as they are. Takes 3,400 cycles. */
+#define NACELLE_CLASSIFIER_LOAD_UNIT_SHIFT 0 /* Positions from 32 times this on. */
+#define NACELLE_CLASSIFIER_LOAD_UNIT_MASK 0x00000003u
+#define NACELLE_CLASSIFIER_OFFSET 0x020u /* rw: Where the window of 16 bytes is. In use after COMMAND.commit; what is in use is read. */
+#define NACELLE_CLASSIFIER_ENTRY 0x024u /* rw: The entry that is seen at WORDS, FRAMES and BYTES. */
+#define NACELLE_CLASSIFIER_FRAMES 0x028u /* r: Frames for which the entry has decided. */
+#define NACELLE_CLASSIFIER_BYTES_LO 0x02cu /* r: Bytes of these frames, the lower 32 bits. */
+#define NACELLE_CLASSIFIER_BYTES_HI 0x030u /* r: The upper bits. */
+#define NACELLE_CLASSIFIER_ENABLE 0x040u /* rw: Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read. */
+#define NACELLE_CLASSIFIER_ENABLE_WORDS 4u
+#define NACELLE_CLASSIFIER_WIDE 0x050u /* rw: Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read. */
+#define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined. */
+#define NACELLE_CLASSIFIER_WORDS_WORDS 64u
+
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u

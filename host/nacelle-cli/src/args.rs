@@ -2,6 +2,7 @@
 //! The command line.
 
 mod copy;
+mod filter;
 mod inspect;
 mod parse;
 mod trace;
@@ -23,6 +24,7 @@ use nacelle_wire::admission::Token;
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use copy::{CopyArgs, Place};
+pub(crate) use filter::FilterCommand;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
     parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
@@ -112,6 +114,9 @@ pub(crate) enum Command {
     /// Say who may connect to a device, with what share, and until when
     #[command(subcommand)]
     Admission(AdmissionCommand),
+    /// Show and set the rules by which a device and its network card get received frames
+    #[command(subcommand)]
+    Filter(FilterCommand),
     /// Show and set the registers of a device by name
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -24,6 +24,7 @@ mod export;
 mod failure;
 #[cfg(test)]
 mod fake;
+mod filter;
 mod generate;
 mod guest;
 mod hub;
@@ -90,6 +91,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Kernel(command) => kernel::kernel(cli, command),
         Command::Region(command) => manage::region(cli, command),
         Command::Admission(command) => admission::admission(cli, command),
+        Command::Filter(command) => filter::filter(cli, command),
         Command::Config(command) => config::config(cli, command),
         Command::Copy(args) => copy::copy(cli, args),
         Command::Connect(args) => connect::connect(cli, args),

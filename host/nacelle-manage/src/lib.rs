@@ -5,6 +5,7 @@
 //! - [`Control`] is a client of a device's management socket, in the [`Request`]s and [`Reply`]s of its protocol.
 //! - [`Manage`] is what a device does for it: queue pairs, regions, domains, registers, and connections that it opens itself.
 //! - [`admission`] says who may connect.
+//! - [`classifier`] has the rules for received frames.
 //! - [`event_log`] says what has happened.
 //! - [`frame_trace`] has the frames that a device has recorded at its MAC.
 //! - [`histograms`] say how long calls take.
@@ -20,6 +21,7 @@
 mod address;
 pub mod admission;
 mod bytes;
+pub mod classifier;
 mod control;
 mod descriptor;
 pub mod discover;

@@ -73,7 +73,7 @@ module card_bench
   packet_plane #(.DATA_W(DATA_W), .USERS(1), .CARD(1'b1), .CARD_FRAME(MAX_FRAME)) plane (
       .clk, .rst(plane_rst_q), .now(now_q), .local_addr, .link, .card(card_used), .rx, .tx, .frame, .payload, .service_ports('0), .service_frame,
       .service_payload, .datagram_ports('0), .datagram_frame, .datagram_payload, .user_tx, .user_tx_payload, .card_rx, .card_rx_verdict,
-      .card_tx, .arp_query, .arp_answer, .arp_claim, .arp_watch('0), .arp_conflict(), .nd_watch('0), .nd_conflict(), .unwanted_valid(),
+      .card_tx, .classified('0), .classified_next(), .classified_applied(), .arp_query, .arp_answer, .arp_claim, .arp_watch('0), .arp_conflict(), .nd_watch('0), .nd_conflict(), .unwanted_valid(),
       .unwanted(), .events, .idle(plane_idle)
   );
 

@@ -19,6 +19,7 @@ QUERY, ANSWER = "packet_pkg::ip_addr_t", "packet_pkg::arp_answer_t"
 LINK, UNWANTED = "link_pkg::link_settings_t", "packet_pkg::unwanted_t"
 LOCAL, EVENTS = "packet_pkg::local_addr_t", "packet_pkg::packet_events_t"
 CARD = "card_pkg::card_settings_t"
+CLASSIFIED = "classify_pkg::classified_t"
 USERS = 2
 SERVICE_PORT = 50001
 KERNEL_PORTS = (7000, 7001)
@@ -46,6 +47,7 @@ class Bench:
         self.query = StreamSource(dut, "arp_query", QUERY, stall)
         self.answer = StreamSink(dut, "arp_answer", ANSWER, stall)
         dut.card.value = 0
+        dut.classified.value = 0
         dut.card_tx_tvalid.value = 0
         dut.card_rx_tready.value = 1
         dut.arp_claim_valid.value = 0
@@ -111,6 +113,9 @@ def ports(width: int) -> dict[str, Any]:
         "card_rx": AxisSourcePort(width),
         "card_rx_verdict": Plain("output", "card_pkg::card_verdict_t"),
         "card_tx": AxisSinkPort(width),
+        "classified": Plain("input", CLASSIFIED),
+        "classified_next": Plain("output", "logic"),
+        "classified_applied": Plain("output", "logic"),
         "arp_query": Sink(QUERY),
         "arp_answer": Source(ANSWER),
         "arp_claim": Sink("packet_pkg::arp_claim_t"),

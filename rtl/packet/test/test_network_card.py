@@ -10,6 +10,7 @@ import cocotb
 import packet_frames as frames
 import pytest
 from cocotb.triggers import RisingEdge
+from nacelle_tb import classifier as rules
 from nacelle_tb.bench import run
 from nacelle_tb.long import some
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
@@ -216,6 +217,68 @@ async def each_kind_of_frame_gets_to_those_whom_it_is_for(dut, mode: str, ipv6: 
         asked = name in ("echo", "echo, IPv6", "ARP for the device", "ARP asked directly", "solicitation")
         answers = [p for p in sent if (ARP in p and p[ARP].op == 2) or ICMP in p or ICMPv6ND_NA in p or p.type == 0x86DD]
         assert len(answers) == (asked and mode != "host_answers"), (name, sent)
+
+
+RULES: dict[str, int] = {
+    "none": 0, "drop": rules.DROP, "host": rules.HOST, "mirror": rules.MIRROR, "device": rules.DEVICE
+}  # fmt: skip
+
+
+@cocotb.test()
+@cocotb.parametrize(rule=list(RULES), mode=["own", "shared"])
+async def a_rule_decides_over_the_class(dut, rule: str, mode: str) -> None:
+    """Whatever the frame is: it can be kept from the units of the device, RoCE and services included, and given to the host or
+    not. A wrong FCS and a frame that is too short are no matter of rules."""
+    bench = await CardBench(dut).start(MODES[mode], ipv6=True, **LOCAL_FLAGS)
+    dut.service_ports.value = SERVICE_PORT | 68 << 16 | 5353 << 32
+    dut.classified.value = RULES[rule]  # the lowest bits are the decision
+    await bench.settle()
+    bench.counted()
+    for name, case in cases(True).items():
+        who = getattr(case, mode)
+        by_device, by_host = who in (DEVICE, BOTH), who in (HOST, BOTH)
+        by_device = by_device and rule not in ("drop", "host")
+        by_host = {"drop": False, "device": False, "host": True, "mirror": True}.get(rule, by_host)
+        frame = frames.ethernet_padded(case.frame)
+        bench.rx.send(frame)
+        await bench.settle()
+        got, bench.got = bench.got, []
+        counts = bench.counted()
+        takes_everything(bench)
+        assert of_device(bench, counts) == by_device, (name, counts)
+        assert [packet for packet, _ in got] == ([frame] if by_host else []), (name, counts)
+        assert counts.get("rx_card", 0) == by_host, (name, counts)
+        if rule == "drop":  # it is counted by its entry
+            assert not any(key.startswith(("drop", "rx_frame")) for key in counts), (name, counts)
+        bench.rx.send(frame, bad=True)
+        bench.rx.send(frame[:20])
+        await bench.settle()
+        counts = bench.counted()
+        assert not bench.got and (counts["drop_fcs"], counts["drop_runt"]) == (1, 1), (name, counts)
+        takes_everything(bench)
+
+
+@cocotb.test()
+async def a_rule_chooses_the_pair(dut) -> None:
+    bench = await CardBench(dut).start(MODES["shared"])
+    verdict = struct("card_pkg::card_verdict_t")
+    flows = set()
+
+    async def watch() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.card_rx_tvalid.value) and int(dut.card_rx_tlast.value):
+                flows.add(int(verdict.unpack(int(dut.card_rx_verdict.value)).flow))
+
+    cocotb.start_soon(watch())
+    for number in range(4):
+        flows.clear()
+        dut.classified.value = rules.HOST | rules.pair(number)
+        for _ in range(8):
+            bench.rx.send(frames.tcp(b"x" * 60))
+        await bench.settle()
+        assert flows == {number}
+        assert len(bench.got) == 8 * (number + 1)
 
 
 @cocotb.test()

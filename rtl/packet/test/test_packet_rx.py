@@ -39,6 +39,7 @@ class Bench:
     async def start(self) -> "Bench":
         self.dut.foreign.value = self.dut.tag.value = 0
         self.dut.service_ports.value = self.dut.datagram_ports.value = self.dut.card.value = 0
+        self.dut.decision.value = 0
         self.dut.local_addr.value = struct(LOCAL).pack(frames.local_addr(**self.local))
         await start(self.dut)
         await wait_cycles(self.dut, 3)
@@ -553,6 +554,8 @@ def test_packet_rx(width: int) -> None:
             "payload": AxisSourcePort(width),
             "card_verdict_valid": Plain("output", "logic"),
             "card_verdict": Plain("output", "card_pkg::card_verdict_t"),
+            "decision": Plain("input", "classify_pkg::decision_t"),
+            "decided": Plain("output", "logic"),
             "events": Plain("output", EVENTS),
             "idle": Plain("output", "logic"),
         },

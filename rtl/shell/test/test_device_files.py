@@ -108,6 +108,10 @@ def test_what_a_device_leaves_out(tmp_path: Path) -> None:
     )
     for name in off:
         assert f"{name} = 1'b0;" in package
+    assert "CLASSIFIER = 1'b0;" in package
+    classifies = tmp_path / "classifies.toml"
+    classifies.write_text(f'base = "{path}"\n[network]\nclassifier = true\n')
+    assert "CLASSIFIER = 1'b1;" in (generate(load(classifies)).folder / "device_pkg.sv").read_text()
     assert load(path).digest != load(DEVICES / "standard.toml").digest
 
 

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 import pytest
 from nacelle_sim import NO_RATE_LIMIT
 from nacelle_tb.cci import address
+from nacelle_tb.classifier import DROP, MIRROR, Rule
 from nacelle_tb.load import Flow, Load
 from nacelle_tb.net_driver import NetDriver
 from nacelle_tb.peer import Peer
 from nacelle_tb.session import SimDevice, configure
 from nacelle_tb.virtio import DATA_VALID, F_EVENT_IDX, F_GUEST_CSUM, F_MRG_RXBUF, F_STATUS, F_VERSION_1, Received, receive
+from scapy.contrib.roce import BTH
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
@@ -318,6 +320,50 @@ def test_a_flood_for_a_driver_that_sleeps(nic: Nic) -> None:
     loud = latency(3, True)
     assert loud == quiet, "a frame for the card costs a WRITE nothing that does not wait behind it on the line"
     assert nic.counter("RX_NO_BUFFER") > 40 and not device.counter("packet_drop_overflow")
+
+
+def set_rules(device: SimDevice, table: dict[int, Rule]) -> None:
+    """Makes these, narrow ones, the rules of the device. None of their positions is in use."""
+
+    def ready() -> None:
+        while device.read(address("classifier.STATUS")):
+            device.step(100)
+
+    for position, rule in table.items():
+        device.write(address("classifier.ENTRY"), position)
+        for number, word in enumerate(rule.words(position % 4)):
+            device.write(address("classifier.WORDS") + 4 * number, word)
+        device.write(address("classifier.LOAD"), position // 32)
+        ready()
+    for word in range(4):
+        device.write(address("classifier.ENABLE") + 4 * word, sum(1 << position for position in table) >> 32 * word & 0xFFFFFFFF)
+    device.write(address("classifier.COMMAND"), 1)
+    ready()
+
+
+def test_rules_for_rdma(nic: Nic) -> None:
+    """One queue pair is cut off by a rule, another one is mirrored to the driver, while a third knows nothing of it; when the rules
+    are gone the first one goes on, with nothing lost."""
+    device = nic.device
+    flows = [Flow(qpn, "write", 256, 2, (0x1000_0000 + (qpn << 20),)) for qpn in (2, 3, 4)]
+    cut, mirrored, other = flows
+    load = Load(device, flows)
+    load.run(2000)
+    set_rules(device, {0: Rule(DROP, qpn=cut.qpn), 40: Rule(MIRROR, qpn=mirrored.qpn)})
+    done = [flow.done for flow in flows]
+    load.go(6000)
+    assert cut.done == done[0] and cut.under_way
+    assert mirrored.done > done[1] + 5 and other.done > done[2] + 5
+    device.write(address("classifier.ENTRY"), 40)
+    mirrors = device.read(address("classifier.FRAMES"))
+    assert mirrors >= mirrored.done - done[1]
+    for _ in range(10):
+        frame = Ether(nic.received().frame)
+        assert frame[UDP].dport == 4791 and frame[BTH].dqpn == mirrored.qpn
+    set_rules(device, {})
+    load.run(2000)
+    load.check()
+    assert cut.done > done[0] and cut.repeated and not other.repeated and not mirrored.repeated
 
 
 def test_a_card_that_floods_leaves_half_of_the_line(nic: Nic) -> None:

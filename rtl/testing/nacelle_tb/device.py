@@ -199,6 +199,7 @@ class Device:
     discovery: bool
     ipv6: bool
     link_control: bool  # VLAN and flow control
+    classifier: bool  # rules say which received frames the device and its network card get
     event_log: bool
     counters: bool  # of events
     histograms: bool  # of the calls of each socket
@@ -531,6 +532,7 @@ def load(path: Path) -> Device:
         discovery=services.take("discovery", bool, True),
         ipv6=network.take("ipv6", bool, True),
         link_control=network.take("link_control", bool, True),
+        classifier=network.take("classifier", bool, False),
         event_log=telemetry.take("event_log", bool, True),
         counters=telemetry.take("counters", bool, True),
         histograms=telemetry.take("histograms", bool, True),

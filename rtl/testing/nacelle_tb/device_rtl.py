@@ -174,6 +174,7 @@ package device_pkg;
   localparam bit DISCOVERY = 1'b{int(device.discovery)};            // mDNS and LLDP
   localparam bit IPV6 = 1'b{int(device.ipv6)};
   localparam bit LINK_CONTROL = 1'b{int(device.link_control)};         // VLAN and flow control
+  localparam bit CLASSIFIER = 1'b{int(device.classifier)};           // rules say who gets which received frames
   localparam bit EVENT_LOG = 1'b{int(device.event_log)};
   localparam bit COUNTERS = 1'b{int(device.counters)};             // of events
   localparam bit HISTOGRAMS = 1'b{int(device.histograms)};           // of the calls of each socket

@@ -103,19 +103,26 @@ class Load:
 
     def run(self, cycles: int) -> None:
         """New requests for so long, then until all are answered."""
-        end = self.device.stats.cycles + cycles
-        while True:
-            now = self.device.stats.cycles
-            for flow in self.flows.values():
-                self._fill(flow, now, now < end)
-            if now >= end and not any(flow.under_way for flow in self.flows.values()):
-                return
-            if now > end + 2_000_000:
+        self.go(cycles)
+        end = self.device.stats.cycles
+        while any(flow.under_way for flow in self.flows.values()):
+            if self.device.stats.cycles > end + 2_000_000:
                 stuck = [flow.qpn for flow in self.flows.values() if flow.under_way]
                 raise TimeoutError(f"queue pairs {stuck} are stuck")
-            self.device.step(100, stop_on_frame=True)
-            while (sent := self.device.pull()) is not None:
-                self._take(sent)
+            self._step(more=False)
+
+    def go(self, cycles: int) -> None:
+        """New requests for so long, whatever is answered then."""
+        end = self.device.stats.cycles + cycles
+        while self.device.stats.cycles < end:
+            self._step(more=True)
+
+    def _step(self, more: bool) -> None:
+        for flow in self.flows.values():
+            self._fill(flow, self.device.stats.cycles, more)
+        self.device.step(100, stop_on_frame=True)
+        while (sent := self.device.pull()) is not None:
+            self._take(sent)
 
     def check(self) -> None:
         """Memory holds what was written last."""

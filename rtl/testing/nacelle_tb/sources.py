@@ -35,6 +35,7 @@ _PACKAGES = [
     "packet/link_pkg.sv",
     "virtio/virtio_pkg.sv",
     "packet/card_pkg.sv",
+    "classify/classify_pkg.sv",
     "datagrams/datagrams_pkg.sv",
     "services/services_pkg.sv",
     "services/address_pkg.sv",
@@ -67,6 +68,7 @@ _REGISTER_PACKAGES = [
     "histograms_regs_pkg.sv",
     "sensors_regs_pkg.sv",
     "copy_regs_pkg.sv",
+    "classifier_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

@@ -46,10 +46,12 @@ class InfoNetwork(Network):
         self._info.value = item[1]
 
     def give(self, frame: bytes, vq: int = 0, csum_valid: bool = False, bad: bool = False, unwanted: bool = False,
-             hash: int | None = None) -> None:  # fmt: skip
+             hash: int | None = None, fixed: bool = False) -> None:  # fmt: skip
         """A frame to a receive queue, and the lowest bits of the packet's hash if it has one."""
         step = self.bytes_per_beat
-        record = self._record.pack(vq=vq, csum_valid=csum_valid, unwanted=unwanted, hashed=hash is not None, hash=hash or 0)
+        record = self._record.pack(
+            vq=vq, fixed=fixed, csum_valid=csum_valid, unwanted=unwanted, hashed=hash is not None, hash=hash or 0
+        )
         for at in range(0, len(frame), step):
             chunk = frame[at : at + step]
             last = at + step >= len(frame)

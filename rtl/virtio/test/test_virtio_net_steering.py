@@ -79,6 +79,19 @@ async def the_table_chooses(dut) -> None:
 
 
 @cocotb.test()
+async def a_queue_that_is_fixed_stays(dut) -> None:
+    """Beside RSS: if its pair is in use, which is what the configuration says of transmit queues; else it is the first."""
+    bench = await Bench(dut, wanted=features(F_RSS)).ready()
+    for used in (1, PAIRS):
+        assert await bench.configure(rss_config(TYPES, [1] * 8, KEY, 1, used)) == 0
+        for pair in range(PAIRS):
+            frame = random.randbytes(60)
+            bench.rx.give(frame, 2 * pair, hash=random.choice([None, 5]), fixed=True)
+            assert (await bench.received(2 * pair if pair < used else 0)).frame == frame
+    await bench.check([1] * 8, 1)
+
+
+@cocotb.test()
 async def configurations_that_are_wrong_change_nothing(dut) -> None:
     """Types that there are not, a table of no power of two or too long, queues that there are not, another key, other lengths."""
     bench = await Bench(dut, wanted=features(F_RSS)).ready()

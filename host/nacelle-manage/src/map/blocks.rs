@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1603,6 +1603,78 @@ pub mod copy {
     pub const MEMORY_SIZE_LO: Register = Register { name: "MEMORY_SIZE_LO", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Its bytes, lower half." };
     /// Upper half.
     pub const MEMORY_SIZE_HI: Register = Register { name: "MEMORY_SIZE_HI", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Upper half." };
+}
+
+/// Classifier.
+pub mod classifier {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0x9000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "classifier",
+        kind: *b"CLAS",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            POSITIONS,
+            PAIRS,
+            STATUS,
+            COMMAND,
+            LOAD,
+            OFFSET,
+            ENTRY,
+            FRAMES,
+            BYTES_LO,
+            BYTES_HI,
+            ENABLE,
+            WIDE,
+            WORDS,
+        ],
+    };
+    /// 0x434c4153, "CLAS": the classifier.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x434c4153, \"CLAS\": the classifier." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block." };
+    /// Entries of the table with wildcards. The lowest position that matches decides.
+    pub const POSITIONS: Register = Register { name: "POSITIONS", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries of the table with wildcards. The lowest position that matches decides." };
+    /// Pairs of queues of the network card; 0: there is none, and no frame can be given to the host.
+    pub const PAIRS: Register = Register { name: "PAIRS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Pairs of queues of the network card; 0: there is none, and no frame can be given to the host." };
+    /// `STATUS.busy`: A unit is loaded, or settings are about to be in use: every write but to ENTRY is refused.
+    pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A unit is loaded, or settings are about to be in use: every write but to ENTRY is refused." };
+    /// What it does.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x14, count: None, mode: Mode::Read, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_BUSY], doc: "What it does." };
+    /// `COMMAND.commit`: ENABLE, WIDE and OFFSET as written are in use, for every frame that ends from now on, and all of them together.
+    pub const COMMAND_COMMIT: Field = Field { name: "commit", low: 0, width: 1, doc: "ENABLE, WIDE and OFFSET as written are in use, for every frame that ends from now on, and all of them together." };
+    /// `COMMAND.clear`: The counters of the entry of ENTRY are 0.
+    pub const COMMAND_CLEAR: Field = Field { name: "clear", low: 1, width: 1, doc: "The counters of the entry of ENTRY are 0." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x18, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_COMMIT, COMMAND_CLEAR], doc: "A bit that is written as 1 acts once." };
+    /// `LOAD.unit`: Positions from 32 times this on.
+    pub const LOAD_UNIT: Field = Field { name: "unit", low: 0, width: 2, doc: "Positions from 32 times this on." };
+    /// The words of 32 entries are taken into the table. Those that are enabled stay as they are. Takes 3,400 cycles.
+    pub const LOAD: Register = Register { name: "LOAD", offset: 0x1c, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[LOAD_UNIT], doc: "The words of 32 entries are taken into the table. Those that are enabled stay as they are. Takes 3,400 cycles." };
+    /// Where the window of 16 bytes is. In use after COMMAND.commit; what is in use is read.
+    pub const OFFSET: Register = Register { name: "OFFSET", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x7f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Where the window of 16 bytes is. In use after COMMAND.commit; what is in use is read." };
+    /// The entry that is seen at WORDS, FRAMES and BYTES.
+    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0x7f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entry that is seen at WORDS, FRAMES and BYTES." };
+    /// Frames for which the entry has decided.
+    pub const FRAMES: Register = Register { name: "FRAMES", offset: 0x28, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames for which the entry has decided." };
+    /// Bytes of these frames, the lower 32 bits.
+    pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x2c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of these frames, the lower 32 bits." };
+    /// The upper bits.
+    pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper bits." };
+    /// Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read.
+    pub const ENABLE: Register = Register { name: "ENABLE", offset: 0x40, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read." };
+    /// Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read.
+    pub const WIDE: Register = Register { name: "WIDE", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read." };
+    /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined.
+    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined." };
 }
 
 /// Socket.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `nacelle filter`: rules for received frames.
+
+use std::io::Read;
+use std::path::Path;
+
+use nacelle_manage::classifier::{Classifier, ClassifierError, Placed, RuleError, parse_rules};
+use nacelle_manage::{DeviceKind, Registers};
+use serde::Serialize;
+
+use crate::args::{Cli, FilterCommand, RegistersArgs};
+use crate::config::over_network;
+use crate::failure::Failure;
+use crate::manage::control;
+use crate::output::{print, print_json, table};
+use crate::remote::{RemoteRegisters, Token};
+
+const NONE: &str =
+    "use a device that was built with classifier = true in [network] of its description, as devices/nic.toml";
+const SYNTAX: &str = "see docs/reference/classifier.md, or 'nacelle filter add --help'";
+
+/// A rule, as JSON.
+#[derive(Serialize)]
+struct Row {
+    position: usize,
+    /// Without, other software has written the entry.
+    priority: Option<u16>,
+    rule: Option<String>,
+    action: Option<String>,
+    frames: u32,
+    bytes: u64,
+}
+
+/// All rules, as JSON.
+#[derive(Serialize)]
+struct Listed {
+    offset: u8,
+    rules: Vec<Row>,
+}
+
+pub(crate) fn filter(cli: &Cli, command: &FilterCommand) -> Result<(), Failure> {
+    let RegistersArgs { device, token_file, timeout } = match command {
+        FilterCommand::List(device) | FilterCommand::Delete { device, .. } | FilterCommand::Set { device, .. } => {
+            device
+        }
+        FilterCommand::Add(args) => &args.device,
+    };
+    match over_network(cli, device)? {
+        Some(address) => {
+            let token = Token::find(token_file.as_deref())?;
+            run(cli, command, &mut RemoteRegisters::connect(address, *timeout, token.as_ref())?)
+        }
+        None => {
+            let mut control = control(cli, device)?;
+            if control.info()?.kind == DeviceKind::Soft {
+                return Err(Failure::refused("this device has no classifier: it is the software device", NONE));
+            }
+            run(cli, command, &mut control)
+        }
+    }
+}
+
+fn run<R: Registers>(cli: &Cli, command: &FilterCommand, registers: &mut R) -> Result<(), Failure>
+where
+    Failure: From<ClassifierError<R::Error>>,
+{
+    // What is wrong with a rule is said before the device is asked.
+    match command {
+        FilterCommand::List(_) => list(cli, &mut Classifier::new(registers)?),
+        FilterCommand::Add(args) => {
+            let rule = args.rule()?;
+            let moved = Classifier::new(registers)?.add(&rule)?;
+            if moved > 0 {
+                eprintln!("{moved} rules have moved to make room for it; their counters begin at 0");
+            }
+            Ok(())
+        }
+        FilterCommand::Delete { positions, .. } => Ok(Classifier::new(registers)?.delete(positions)?),
+        FilterCommand::Set { file, .. } => {
+            let (rules, offset) = parse_rules(&text(file)?)?;
+            Ok(Classifier::new(registers)?.replace(&rules, offset)?)
+        }
+    }
+}
+
+fn text(file: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let outcome = if file == Path::new("-") {
+        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    outcome.map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display()), "name a file of rules"))
+}
+
+fn list<R: Registers>(cli: &Cli, classifier: &mut Classifier<'_, R>) -> Result<(), Failure>
+where
+    Failure: From<ClassifierError<R::Error>>,
+{
+    let found = classifier.rules()?;
+    let mut rows = Vec::new();
+    for Placed { position, rule, .. } in found.entries {
+        let counts = classifier.counts(position)?;
+        rows.push(Row {
+            position,
+            priority: rule.map(|rule| rule.priority),
+            rule: rule.map(|rule| rule.to_string()),
+            action: rule.map(|rule| rule.action.to_string()),
+            frames: counts.frames,
+            bytes: counts.bytes,
+        });
+    }
+    if cli.json {
+        return print_json(&Listed { offset: found.offset, rules: rows });
+    }
+    if rows.iter().any(|row| row.rule.as_ref().is_some_and(|rule| rule.contains("bytes "))) {
+        eprintln!("bytes are those from offset {} of a frame on", found.offset);
+    }
+    let mut lines = vec![["POSITION", "RULE", "FRAMES", "BYTES"].map(str::to_owned).to_vec()];
+    lines.extend(rows.into_iter().map(|row| {
+        let rule = row.rule.unwrap_or_else(|| "(written by other software)".into());
+        vec![row.position.to_string(), rule, row.frames.to_string(), row.bytes.to_string()]
+    }));
+    print(&table(&lines, 2))
+}
+
+impl From<RuleError> for Failure {
+    fn from(error: RuleError) -> Self {
+        Self::usage(error.to_string(), SYNTAX)
+    }
+}
+
+impl<E> From<ClassifierError<E>> for Failure
+where
+    Failure: From<E>,
+    E: std::fmt::Display,
+{
+    fn from(error: ClassifierError<E>) -> Self {
+        let hint = match error {
+            ClassifierError::Access(error) => return error.into(),
+            ClassifierError::None => return Self::refused(error.to_string(), NONE),
+            ClassifierError::Unexpected(_) => "use a version that goes with the device",
+            ClassifierError::NoCard(_) => "use device or drop, or a device with a network card",
+            ClassifierError::NoQueue { .. } => "name a pair that there is",
+            ClassifierError::Full { .. } => {
+                "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null"
+            }
+            ClassifierError::NoRule(_) => "see those that there are with 'nacelle filter list DEVICE'",
+        };
+        Self::usage(error.to_string(), hint)
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The classifier: what rules say about each frame of the line, for packet_plane, which gives it to the units of the device, the network card,
+// both or nobody (docs/reference/classifier.md). It sees the line from beside, and cannot stop anything.
+//
+// One frame a cycle. `classified` is there 9 cycles after the last beat of its frame, until `next`: before packet_rx has its own verdict, so
+// that neither the device nor the card waits for it. After a reset no entry is in use: everything is as without a classifier.
+module classify_plane
+  import classify_pkg::*;
+#(
+    parameter int unsigned DATA_W = 512,
+    parameter int unsigned PAIRS = 0,               // of queues of the network card; 0: there is none
+    parameter logic [31:0] NEXT = '0                // the register block after this one
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        line_rst,                   // of packet_plane: frames that end in it have no verdict
+    axis_if.monitor     line,                       // what packet_plane gets from the MAC
+    output classified_t classified,                 // of the oldest frame that has not had its `next`
+    input  logic        next,                       // pulse, for each frame in order
+    input  logic        applied,                    // with it: the frame was good, so that its entry has decided
+    axil_if.slave       bus,                        // 12 bits of address
+    output logic        idle                        // no access in progress, and no frame inside
+);
+  localparam int unsigned INSIDE = 32;              // frames at most
+
+  // ---- settings: the window is in use at once, entries when the first frame with it has got to them ----
+  localparam int unsigned COMMIT_CYCLES = 5;        // from a last beat to the cycle in which its entries are chosen
+  table_settings_t staged, current_q;
+  logic            commit, load, loading, word_write, clear, cleared, access_idle;
+  logic [COMMIT_CYCLES-1:0] commits_q;
+  logic [$clog2(UNITS)-1:0] load_unit;
+  position_t       entry;
+  logic [$clog2(ENTRY_WORDS)-1:0] entry_word;
+  word_t           word_wdata, word;
+  logic [POSITIONS-1:0] loaded, usable;             // entries that the table has; of a wide one all of its positions
+  logic [31:0]     frames;
+  logic [47:0]     bytes;
+
+  always_comb
+    for (int unsigned g = 0; g < GROUPS; g++)
+      usable[g*QUARTERS+:QUARTERS] = staged.wide[g] ? {QUARTERS{&loaded[g*QUARTERS+:QUARTERS]}} : loaded[g*QUARTERS+:QUARTERS];
+
+  always_ff @(posedge clk) begin
+    commits_q <= {commits_q[COMMIT_CYCLES-2:0], commit};
+    if (commit) current_q.offset <= staged.offset;
+    if (commits_q[COMMIT_CYCLES-1]) begin
+      current_q.enable <= staged.enable & usable;
+      current_q.wide   <= staged.wide;
+    end
+    if (rst) begin
+      commits_q <= '0;
+      current_q <= '0;
+    end
+  end
+
+  classify_registers #(.PAIRS(PAIRS), .NEXT(NEXT)) registers (
+      .clk, .rst, .bus, .staged, .commit, .current(current_q), .busy(loading || load || commit || commits_q != '0), .load, .load_unit,
+      .entry, .entry_word, .word_write, .word_wdata, .word, .clear, .cleared, .frames, .bytes, .idle(access_idle)
+  );
+
+  logic row_write, action_write;
+  logic [$clog2(UNITS)-1:0]  row_unit;
+  logic [$clog2(CHUNKS)-1:0] row_chunk;
+  logic [CHUNK_W-1:0] row_at;
+  logic [UNIT-1:0]    row_bits;
+  position_t          action_at;
+  word_t              action;
+  classify_entries entries (
+      .clk, .rst, .at(entry), .at_word(entry_word), .write(word_write), .wdata(word_wdata), .rdata(word), .load, .load_unit,
+      .busy(loading), .loaded, .row_write, .row_unit, .row_chunk, .row_at, .row_bits, .action_write, .action_at, .action
+  );
+
+  // ---- a frame: its key, the entry, what that says ----
+  localparam int unsigned LOOKUP = 5;               // cycles of classify_ternary
+  logic        key_valid, hit;
+  key_t        key;
+  logic [15:0] length;
+  position_t   position;
+  classify_headers #(.DATA_W(DATA_W)) headers (
+      .clk, .rst(line_rst), .line, .offset(current_q.offset), .valid(key_valid), .key, .length
+  );
+  classify_ternary ternary (
+      .clk, .rst(line_rst), .valid(key_valid), .key, .enable(current_q.enable), .wide(current_q.wide), .write(row_write),
+      .write_unit(row_unit), .write_chunk(row_chunk), .write_at(row_at), .write_bits(row_bits), .hit, .position
+  );
+
+  logic [LOOKUP-1:0]       valid_q;
+  logic [LOOKUP-1:0][15:0] length_q;
+  always_ff @(posedge clk) begin
+    valid_q  <= line_rst ? '0 : {valid_q[LOOKUP-2:0], key_valid};
+    length_q <= {length_q[LOOKUP-2:0], length};
+  end
+
+  (* ram_style = "distributed" *) logic [$bits(decision_t)-1:0] decisions[POSITIONS];
+  always_ff @(posedge clk) if (action_write) decisions[action_at] <= action[$bits(decision_t)-1:0];
+
+  stream_if #(.T(classified_t)) known ();
+  stream_if #(.T(classified_t)) oldest ();
+  logic none_known;
+  assign known.valid = valid_q[LOOKUP-1];
+  assign known.data  = '{hit: hit, position: position, length: length_q[LOOKUP-1], decision: hit ? decision_t'(decisions[position]) : '0};
+  stream_fifo #(.T(classified_t), .DEPTH(INSIDE)) verdicts (.clk, .rst(line_rst), .in(known), .out(oldest), .empty(none_known));
+  assign classified   = oldest.data;
+  assign oldest.ready = next;
+
+  always_ff @(posedge clk)
+    if (!line_rst) begin
+      assert (!known.valid || known.ready);
+      assert (!next || oldest.valid);
+    end
+
+  // ---- counters ----
+  logic        count_q;
+  classified_t counted_q;
+  always_ff @(posedge clk) begin
+    count_q   <= next && applied && oldest.valid && classified.hit && !line_rst;
+    counted_q <= classified;
+  end
+  classify_counters counters (
+      .clk, .rst, .count(count_q), .position(counted_q.position), .length(counted_q.length), .at(entry), .clear, .cleared, .frames, .bytes
+  );
+
+  assign idle = access_idle && none_known && valid_q == '0 && !key_valid;
+
+  logic unused_ok;
+  assign unused_ok = &{1'b0, counted_q.hit, counted_q.decision, action[WORD_W-1:$bits(decision_t)]};
+endmodule

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nacelle filter`: rules of the simulated RTL decide about frames that others send it, and are as they were given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ADDRESS, ROOT, Wire
+
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_nic.so"
+RULES = ["priority 10 src 10.77.0.0/16 protocol 1 drop", "priority 20 udp dst-port 9 mirror queue 0"]
+
+
+@pytest.fixture
+def nic(wire: Wire) -> Wire:
+    """A device with a classifier and a network card that has no driver."""
+    if not LIBRARY.exists():
+        pytest.skip(f"needs {LIBRARY.name}: run `python sim/build.py --device nic --data-w 64`")
+    wire.device("--name", "own", "--library", str(LIBRARY))
+    return wire
+
+
+def refused(wire: Wire, code: int, *arguments: str) -> str:
+    """What a command says that must fail."""
+    done = wire.run("filter", *arguments)
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def change(wire: Wire, *arguments: str) -> None:
+    done = wire.run("filter", *arguments)
+    assert done.returncode == 0, done.stderr
+
+
+def rules(wire: Wire) -> list[dict[str, Any]]:
+    return wire.json("filter", "list", "own")["rules"]
+
+
+def answers(wire: Wire) -> bool:
+    """Whether the device answers an echo request."""
+    return wire.run("ping", "--count", "1", "--timeout", "3", ADDRESS).returncode == 0
+
+
+def test_rules_decide(nic: Wire) -> None:
+    assert rules(nic) == [] and answers(nic)
+    for rule in reversed(RULES):
+        change(nic, "add", "own", *rule.split())
+    assert [rule["rule"] for rule in rules(nic)] == RULES
+    assert not answers(nic)
+    first, second = rules(nic)
+    assert first["frames"] >= 1 and first["bytes"] >= 42 * first["frames"]
+    assert second["frames"] == 0
+    change(nic, "delete", "own", str(first["position"]))
+    assert [rule["rule"] for rule in rules(nic)] == RULES[1:]
+    assert answers(nic)
+
+
+def test_a_file_of_rules(nic: Wire, tmp_path: Path) -> None:
+    file = tmp_path / "rules"
+    file.write_text("# who may ping\noffset 14\n" + "\n".join(reversed(RULES)) + f"\npriority 5 src {ADDRESS} device\n")
+    change(nic, "set", "own", str(file))
+    assert [rule["rule"] for rule in rules(nic)] == [f"priority 5 src {ADDRESS} device", *RULES]
+    assert nic.json("filter", "list", "own")["offset"] == 14
+    assert RULES[0] in nic.run("filter", "list", "own").stdout
+    before = rules(nic)
+    for text, says in (("udp drop\ntcp dorp", 'line 2: "dorp"'), ("udp host queue 1", "1 pairs of queues"), ("offset 200", "112")):
+        file.write_text(text + "\n")
+        assert says in refused(nic, 2, "set", "own", str(file))
+    assert "no rule at position 99" in refused(nic, 2, "delete", "own", "99")
+    assert rules(nic) == before
+    change(nic, "set", "own", "/dev/null")
+    assert rules(nic) == [] and answers(nic)
+
+
+def test_the_rules_of_the_page(nic: Wire, tmp_path: Path) -> None:
+    """docs/reference/classifier.md shows some."""
+    text = (ROOT / "docs" / "reference" / "classifier.md").read_text()
+    shown = next(block for block in text.split("```") if block.startswith("\npriority"))
+    (tmp_path / "rules.txt").write_text(shown)
+    change(nic, "set", "own", str(tmp_path / "rules.txt"))
+    given = [line for line in shown.splitlines() if line.startswith("priority")]
+    assert [rule["rule"].split()[1] for rule in rules(nic)] == [line.split()[1] for line in given]
+
+
+def test_a_device_without_a_classifier(wire: Wire) -> None:
+    wire.device("--soft", "--name", "own")
+    assert "this device has no classifier" in refused(wire, 4, "list", "own")
