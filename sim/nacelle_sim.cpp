@@ -648,6 +648,19 @@ void nacelle_sim_line_step(nacelle_sim_line *line, uint64_t cycles, int skip) {
     }
 }
 
+uint64_t nacelle_sim_line_run(nacelle_sim_line *line, uint64_t cycles, int stop) {
+    const uint64_t begin = line->now();
+    const auto happened = [&] {
+        return (stop & NACELLE_SIM_STOP_SLOT && (line->end[0]->slot.something_waits() || line->end[1]->slot.something_waits()))
+            || (stop & NACELLE_SIM_STOP_IDLE && line->quiet() && line->way[0].empty() && line->way[1].empty());
+    };
+    while (line->now() - begin < cycles && !happened()) {
+        if (line->quiet()) line->pass(begin + cycles - line->now());
+        else line->cycle();
+    }
+    return line->now() - begin;
+}
+
 void nacelle_sim_line_get_stats(const nacelle_sim_line *line, int direction, nacelle_sim_line_stats *stats) {
     *stats = line->way[direction].stats;
 }
