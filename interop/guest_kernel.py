@@ -3,9 +3,9 @@
 
     python interop/guest_kernel.py
 
-Debian's own package of User-mode Linux lacks that option. The sources are one package of Debian, of a fixed version and hash; the tools that
-the build needs and this machine may lack come from packages, too, and are unpacked beside it. All of it is in build/guest (1.5 GB while it
-is built, 10 MB then); nothing else on the machine changes. It takes 8 minutes of one core, and is done once.
+Debian's own package of User-mode Linux lacks that option. The sources are one package of Debian, of a fixed version and hash; the
+tools that the build needs and this machine may lack come from packages, too, and are unpacked beside it. All of it is in
+build/guest (1.5 GB while it is built, 20 MB then); nothing else on the machine changes. It takes 8 minutes of one core, once.
 
 SEEDED is a library for that kernel: preloaded, it gives it random numbers by a seed, so that a run can be repeated.
 """
@@ -52,7 +52,7 @@ LEFT_OUT = [
         "*.dts*",
     )
 ]
-# The options without which it is of no use here; one that depends on what is missing is left out silently by the kernel's own configuration.
+# The options without which it is of no use here: one that depends on what is missing is left out silently.
 NEEDED = "UML_TIME_TRAVEL_SUPPORT VIRTIO_UML VIRTIO_NET INET HOSTFS TMPFS PROC_FS SYSFS MAGIC_SYSRQ PACKET".split()
 
 
