@@ -654,9 +654,16 @@ uint64_t nacelle_sim_line_run(nacelle_sim_line *line, uint64_t cycles, int stop)
         return (stop & NACELLE_SIM_STOP_SLOT && (line->end[0]->slot.something_waits() || line->end[1]->slot.something_waits()))
             || (stop & NACELLE_SIM_STOP_IDLE && line->quiet() && line->way[0].empty() && line->way[1].empty());
     };
-    while (line->now() - begin < cycles && !happened()) {
-        if (line->quiet()) line->pass(begin + cycles - line->now());
-        else line->cycle();
+    // A device is idle for a cycle or two between steps of one task as well: only one that stays so has nothing to do.
+    constexpr uint32_t kBelieved = 32;
+    for (uint32_t quiet = 0; line->now() - begin < cycles && !happened();) {
+        quiet = line->quiet() ? quiet + 1 : 0;
+        if (quiet <= kBelieved) {
+            line->cycle();
+        } else {
+            line->pass(begin + cycles - line->now());
+            quiet = kBelieved;
+        }
     }
     return line->now() - begin;
 }
