@@ -93,7 +93,7 @@ def found(pattern: str, said: dict[str, Any]) -> float:
 
 def ping(linux: uml.UserModeLinux) -> dict[str, Any]:
     """Eleven echo requests, of which the first finds the neighbour."""
-    return run(linux, 1500, [f"ping -c 1 {FAR} >/dev/null", f"ping -c 10 -i 0.01 {FAR}"], ["sleep 1"])
+    return run(linux, 1500, [f"ping -c 1 {FAR} >/dev/null", f"ping -c 10 -i 0.01 {FAR}"], ["sleep 0.3"])
 
 
 def tcp(linux: uml.UserModeLinux, mtu: int) -> dict[str, Any]:

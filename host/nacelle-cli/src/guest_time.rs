@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nacelle_device::{
-    CardPair, DEFAULT_ADDRESS, DeviceCounters, DeviceError, FrameEngine, GuestTime, GuestTimeConfig, GuestTimeError, Identity,
-    LineConfig, Listener, RtlEngine, SimConfig, SimInfo, SimLibrary, find_library,
+    CardPair, DEFAULT_ADDRESS, DeviceCounters, DeviceError, FrameEngine, GuestTime, GuestTimeConfig, GuestTimeError,
+    Identity, LineConfig, Listener, RtlEngine, SimConfig, SimInfo, SimLibrary, find_library,
 };
 use serde_json::{Value, json};
 
@@ -70,7 +70,13 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(args: &GuestTimeArgs, kernel: &Path, folder: &Path, number: usize, ip: (Ipv4Addr, u8)) -> Result<Self, Failure> {
+    fn start(
+        args: &GuestTimeArgs,
+        kernel: &Path,
+        folder: &Path,
+        number: usize,
+        ip: (Ipv4Addr, u8),
+    ) -> Result<Self, Failure> {
         let usage = |what: &str, error: std::io::Error| {
             Failure::usage(format!("cannot {what}: {error}"), "see that the files exist and can be read")
         };
@@ -82,10 +88,11 @@ impl Guest {
         let errors = file.try_clone().map_err(|error| usage("write a console", error))?;
         let path = |name: &str| folder.join(name).display().to_string();
         let mut command = Command::new(kernel);
-        command.args([
-            format!("mem={}M", args.memory),
-            "root=/dev/root rootfstype=hostfs rootflags=/ ro quiet".into(),
-        ].iter().flat_map(|part| part.split(' ')));
+        command.args(
+            [format!("mem={}M", args.memory), "root=/dev/root rootfstype=hostfs rootflags=/ ro quiet".into()]
+                .iter()
+                .flat_map(|part| part.split(' ')),
+        );
         command.args([
             format!("init={}", path("init")),
             format!("umid=guest{number}"),
@@ -184,13 +191,9 @@ pub(crate) fn guest_time(cli: &Cli, args: &GuestTimeArgs) -> Result<(), Failure>
         random_seed: args.seed,
     };
     let sockets = ["card0", "card1"].map(|name| folder.path.join(name));
-    let devices = CardPair::new(
-        [engine(0)?, engine(1)?],
-        &line,
-        [&sockets[0], &sockets[1]],
-        args.patience,
-        |what| eprintln!("{what}"),
-    )?;
+    let devices = CardPair::new([engine(0)?, engine(1)?], &line, [&sockets[0], &sockets[1]], args.patience, |what| {
+        eprintln!("{what}")
+    })?;
     let clock = Listener::bind(&folder.path.join("clock")).map_err(DeviceError::from)?;
     let config = GuestTimeConfig {
         guests: args.scripts.len(),
@@ -259,7 +262,9 @@ fn identity(number: u8) -> Identity {
 /// Why a run has ended, with what a guest that is to blame wrote last.
 fn failure(error: &GuestTimeError, guests: &[Guest]) -> Failure {
     let mut said = error.to_string();
-    if let GuestTimeError::Silent { guest, .. } | GuestTimeError::Protocol { guest, .. } | GuestTimeError::Untimed { guest } = error
+    if let GuestTimeError::Silent { guest, .. }
+    | GuestTimeError::Protocol { guest, .. }
+    | GuestTimeError::Untimed { guest } = error
         && let Some(guest) = guests.get(*guest)
     {
         said = format!("{said}; the last that it wrote:\n{}", guest.tail());

@@ -39,8 +39,8 @@ pub use place::{DEFAULT_ADDRESS, Place};
 pub use port::{EthernetPort, Port, UdpPort};
 pub use rtl::{Bounds, RtlEngine, find_library};
 pub use sim::{
-    LineConfig, LineStats, MemoryFaults, PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, SlotAnswer, SlotFacts, SlotInterrupt,
-    SlotMessage, SlotSettings, SlotSpace, SlotStats, Stamp, Stop, Unmapped,
+    LineConfig, LineStats, MemoryFaults, PushError, Sim, SimConfig, SimInfo, SimLibrary, SimStats, SlotAnswer,
+    SlotFacts, SlotInterrupt, SlotMessage, SlotSettings, SlotSpace, SlotStats, Stamp, Stop, Unmapped,
 };
 pub use soft::{IncomingRead, IncomingWrite, SoftConfig, SoftEngine, Window, Windows};
 pub use trace::TraceLog;

@@ -158,8 +158,7 @@ impl PciDevice for GuestCard {
         if first != 0 || eventfds.len() > usize::from(has) {
             return Err(PciError::NoVector { has });
         }
-        let eventfds: Vec<OwnedFd> =
-            eventfds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>()?;
+        let eventfds: Vec<OwnedFd> = eventfds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>()?;
         self.world.borrow_mut().cards[self.number].eventfds = eventfds;
         self.settle()?;
         self.write_table()

@@ -122,9 +122,8 @@ impl Connections {
             };
             self.messages += 1;
             let answer = match (connection.guest, message) {
-                (Some(guest), Some(message)) => {
-                    handle(Said::Message(guest, message)).map_err(|violation| GuestTimeError::Protocol { guest, violation })?
-                }
+                (Some(guest), Some(message)) => handle(Said::Message(guest, message))
+                    .map_err(|violation| GuestTimeError::Protocol { guest, violation })?,
                 (Some(guest), None) => {
                     return Err(GuestTimeError::Protocol { guest, violation: Violation::Operation });
                 }

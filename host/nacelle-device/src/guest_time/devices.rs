@@ -78,12 +78,8 @@ impl CardPair {
         }
         let pair = Pair::join([first.0, second.0], line)?;
         let world = Rc::new(RefCell::new(World::new(pair, clock_hz)));
-        let config = BackendConfig {
-            front_end_timeout: patience,
-            answered_calls: true,
-            tell,
-            ..BackendConfig::default()
-        };
+        let config =
+            BackendConfig { front_end_timeout: patience, answered_calls: true, tell, ..BackendConfig::default() };
         let backend = |number: usize| {
             let listener = Listener::bind(sockets[number])?;
             let card = GuestCard::new(&world, number).ok_or(DeviceError::Without { what: "network_card in [pcie]" })?;

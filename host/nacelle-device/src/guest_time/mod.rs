@@ -28,14 +28,16 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use calendar::{Calendar, Next};
 pub use calendar::Violation;
+use calendar::{Calendar, Next};
 use connections::{Connections, Said};
 use devices::Devices;
 pub use devices::{CardPair, DeviceCounters};
 
 /// How long a request to end, or a guest that has ended, may go unnoticed.
 const TICK: Duration = Duration::from_millis(100);
+/// Device time that passes in one go, in nanoseconds: then requests to end are looked for.
+const SLICE: u64 = 10_000_000;
 
 /// Bounds of a run.
 #[derive(Debug, Clone, Copy)]
@@ -127,6 +129,8 @@ pub struct GuestTime<D = CardPair> {
     calendar: Calendar,
     connections: Connections,
     devices: D,
+    /// Up to where device time has passed.
+    reached: u64,
 }
 
 impl GuestTime<CardPair> {
@@ -147,16 +151,12 @@ impl GuestTime<CardPair> {
 impl<D: Devices> GuestTime<D> {
     fn with(config: GuestTimeConfig, listener: Listener, devices: D) -> Self {
         let calendar = Calendar::new(config.guests, config.time_of_day);
-        Self { config, calendar, connections: Connections::new(listener, config.guests), devices }
+        Self { config, calendar, connections: Connections::new(listener, config.guests), devices, reached: 0 }
     }
 
     /// What there has been so far.
     pub fn summary(&self) -> GuestTimeSummary {
-        GuestTimeSummary {
-            now: self.calendar.now(),
-            runs: self.calendar.runs(),
-            messages: self.connections.messages(),
-        }
+        GuestTimeSummary { now: self.calendar.now(), runs: self.calendar.runs(), messages: self.connections.messages() }
     }
 
     /// Runs the guests until all have ended. `look` is called now and then: it gives the numbers of guests whose processes have ended in order, and an
@@ -251,14 +251,20 @@ impl<D: Devices> GuestTime<D> {
         Ok(clock || cards)
     }
 
-    /// All guests wait: lets time pass until something happens, or until this guest is to run.
+    /// All guests wait: lets time pass until something happens, or until this guest is to run; or a piece of that time.
     fn step(&mut self, request: Option<(usize, u64)>) -> Result<(), GuestTimeError> {
         let limit = self.config.limit;
         let end = request.map_or(self.calendar.now().saturating_add(self.config.sleep), |(_, time)| time).min(limit);
-        if let Some(due) = self.devices.advance(end) {
+        let until = end.min(self.reached.saturating_add(SLICE));
+        let due = self.devices.advance(until);
+        self.reached = due.unwrap_or(until).max(self.calendar.now());
+        if let Some(due) = due {
             self.calendar.reach(due);
             self.devices.interrupt()?;
             return self.answered();
+        }
+        if until < end {
+            return Ok(());
         }
         match request {
             Some((guest, time)) if time <= limit => {

@@ -281,7 +281,8 @@ fn strangers_are_turned_away() {
     let run = Run::new(2, &[], |number, clock, card| {
         if number == 1 {
             // Whoever does not say at once which guest it is, or says it is one that is not expected.
-            for message in [Message { op: Op::Get, number: 1, time: 0 }, Message { op: Op::Start, number: 1, time: 2 }] {
+            for message in [Message { op: Op::Get, number: 1, time: 0 }, Message { op: Op::Start, number: 1, time: 2 }]
+            {
                 let mut stranger = UnixStream::connect(clock).unwrap();
                 stranger.write_all(&message.bytes()).unwrap();
                 assert_eq!(stranger.read(&mut [0]).unwrap(), 0);
