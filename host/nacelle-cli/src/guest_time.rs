@@ -86,7 +86,6 @@ impl Guest {
         let console = folder.join(format!("guest{number}.console"));
         let file = File::create(&console).map_err(|error| usage("write a console", error))?;
         let errors = file.try_clone().map_err(|error| usage("write a console", error))?;
-        let path = |name: &str| folder.join(name).display().to_string();
         let mut command = Command::new(kernel);
         command.args(
             [format!("mem={}M", args.memory), "root=/dev/root rootfstype=hostfs rootflags=/ ro quiet".into()]
@@ -94,11 +93,12 @@ impl Guest {
                 .flat_map(|part| part.split(' ')),
         );
         command.args([
-            format!("init={}", path("init")),
+            // The kernel's random numbers depend on its command line, so that has no path of this run: its own folder, by the host's /proc.
+            "init=/proc/self/cwd/init".into(),
             format!("umid=guest{number}"),
-            format!("uml_dir={}", path("")),
-            format!("virtio_uml.device={}:1", path(&format!("card{number}"))),
-            format!("time-travel=ext:{number}:{}", path("clock")),
+            "uml_dir=./".into(),
+            format!("virtio_uml.device=card{number}:1"),
+            format!("time-travel=ext:{number}:clock"),
             format!("NIC_IP={}/{}", ip.0, ip.1),
             format!("NIC_MTU={}", args.mtu),
             format!("NIC_RUN={}", script.display()),
@@ -109,7 +109,8 @@ impl Guest {
             command.env("LD_PRELOAD", seeded).env("NIC_SEED", args.seed.wrapping_add(number as u64).to_string());
         }
         // A group of its own: it is several processes.
-        let child = command.stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0).spawn();
+        let child =
+            command.current_dir(folder).stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0).spawn();
         let child = child.map_err(|error| usage(&format!("run the kernel {}", kernel.display()), error))?;
         Ok(Self { number, child, console, ended: false })
     }
@@ -239,7 +240,7 @@ pub(crate) fn guest_time(cli: &Cli, args: &GuestTimeArgs) -> Result<(), Failure>
 /// The kernel that is named, or that was built for this.
 fn kernel(args: &GuestTimeArgs) -> Result<PathBuf, Failure> {
     if let Some(kernel) = &args.linux {
-        let there = kernel.is_file().then(|| kernel.clone());
+        let there = kernel.canonicalize().ok().filter(|path| path.is_file());
         return there.ok_or_else(|| Failure::usage(format!("there is no {}", kernel.display()), BUILD_KERNEL));
     }
     let (here, program) = (std::env::current_dir().ok(), std::env::current_exe().ok());
