@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-management unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves board \
-        host install-cli install-c wheel lint format hooks dist setup-demo setup-test setup-interop setup-bench clean
+        host install-cli install-c wheel lint format hooks dist setup-demo setup-test setup-interop setup-bench setup-guest-time clean
 
 ##@ Use
 
@@ -93,7 +93,7 @@ test-long: soak cluster interop mutate  ## what make test has no time for: soak,
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release -p nacelle-fuzz
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) -m pip install -q --no-deps --require-hashes -r tools/requirements-board.lock
-	@NACELLE_LONG=1 $(PYTHON) -m pytest -q tests/test_board.py tests/test_examples.py tests/test_guest_card.py
+	@NACELLE_LONG=1 $(PYTHON) -m pytest -q tests/test_board.py tests/test_examples.py tests/test_guest_card.py tests/test_guest_time.py
 	@$(PYTHON) tools/coverage.py
 
 test-management: setup-test setup-demo  ## what a device does without a host: registers, address, discovery, link, log, trace; against Linux programs (root)
@@ -140,6 +140,7 @@ build/tools/bin/cargo-mutants:
 
 bench: setup-test setup-bench sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
 	@$(PYTHON) sim/build.py --device two-memories
+	@test ! -e build/guest/stamp || $(PYTHON) sim/build.py --fast --device nic
 	@$(PYTHON) bench/bench.py $(AREA)
 
 report: setup-test  ## put the figures of the last bench into the documents
@@ -156,6 +157,9 @@ dist: sim host wheel  ## sources, programs, the C library and the Python package
 
 setup-demo setup-test setup-interop: setup-%:
 	@sh tools/setup.sh $*
+
+setup-guest-time: setup-test  ## build User-mode Linux that can live in device time, for `nacelle guest-time` (once, 8 minutes of one core)
+	@$(PYTHON) interop/guest_kernel.py
 
 # What the benchmark measures Nacelle beside, as far as this machine can have it.
 setup-bench:

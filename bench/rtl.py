@@ -2,7 +2,7 @@
 """Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs.
 
 Here: one device and callers that cost no time. Between two devices: transport.py. With a slow memory: slow_memory.py. Several
-devices on a switch: star.py, switch.py. The model of DRAM: dram.py.
+devices on a switch: star.py, switch.py. The model of DRAM: dram.py. Linux over the network card: guest_time.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import device_time
 import dram
+import guest_time
 import slow_memory
 import star
 import switch
@@ -123,4 +124,5 @@ def measure() -> Iterator[Result]:
     yield from dram.measure()
     yield from star.measure()
     yield from switch.measure()
+    yield from guest_time.measure()
     yield from simulation()

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define NACELLE_SIM_ABI 6u
+#define NACELLE_SIM_ABI 7u
 
 typedef struct nacelle_sim nacelle_sim;
 
@@ -311,6 +311,10 @@ void nacelle_sim_line_destroy(nacelle_sim_line *line);
 
 /* Runs both for `cycles`. Time in which both are idle and no frame is under way is skipped if `skip` is set. */
 void nacelle_sim_line_step(nacelle_sim_line *line, uint64_t cycles, int skip);
+
+/* The same with idle time skipped, until something has happened to one of the devices that is a bit of `stop`: NACELLE_SIM_STOP_SLOT, or
+ * NACELLE_SIM_STOP_IDLE: both are idle and no frame is under way. Returns the cycles that passed. */
+uint64_t nacelle_sim_line_run(nacelle_sim_line *line, uint64_t cycles, int stop);
 
 /* What has happened to the frames of a (direction 0) or b (direction 1). */
 void nacelle_sim_line_get_stats(const nacelle_sim_line *line, int direction, nacelle_sim_line_stats *stats);

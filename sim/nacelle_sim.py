@@ -20,7 +20,7 @@ from nacelle_tb.device import DRAM_KEYS, DRAMS, load_dram
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = Path(os.environ.get("NACELLE_SIM_LIBRARIES", ROOT / "build" / "sim"))
-ABI = 6
+ABI = 7
 HOST_MEMORY = 1 << 63
 """This bit in an address of the device: the rest is an IO virtual address of the host"""
 NO_RATE_LIMIT = 0xFFFF_FFFF

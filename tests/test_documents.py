@@ -31,6 +31,7 @@ ELSEWHERE = {
     "venv/bin/": "the same",
     "nacelle nic": "needs the library of devices/nic.toml; tests/test_guest_card.py runs it",
     "nacelle filter": "needs the library of devices/nic.toml; tests/test_filter.py runs it, and the rules of its page",
+    "nacelle guest-time": "needs a kernel of its own; tests/test_guest_time.py runs it",
     "nacelle device --wave": "needs the library with waveforms, which is tested at 64 bits",
 }
 # These run on until they are stopped: seconds after which they must still be there. The others must end.

@@ -3,6 +3,7 @@
 
 mod copy;
 mod filter;
+mod guest_time;
 mod inspect;
 mod parse;
 mod trace;
@@ -25,6 +26,7 @@ use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use copy::{CopyArgs, Place};
 pub(crate) use filter::FilterCommand;
+pub(crate) use guest_time::GuestTimeArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{
     parse_block, parse_build, parse_cidr, parse_function, parse_image, parse_interval, parse_ipv6, parse_key,
@@ -61,6 +63,11 @@ pub(crate) enum Command {
     /// It takes the options of 'nacelle device'. By default its library is build/sim/libnacelle_sim_512_nic.so, here or above, and the
     /// socket of its network card lies beside the wire.
     Nic(NicArgs),
+    /// Run Linux guests in device time, each with the network card of one of two simulated devices on a line, until they end
+    ///
+    /// A guest runs its script, with the files of this machine to read. Its clock is that of the devices, so what it measures of its network is
+    /// what the devices do, however long they take to simulate.
+    GuestTime(GuestTimeArgs),
     /// Run the wire's switch alone, without a device
     Wire(WireArgs),
     /// Call a function of a device

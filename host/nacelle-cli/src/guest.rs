@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output::{print, quoted};
 
 /// The first process of a guest of User-mode Linux.
-const INIT: &str = include_str!("guest.init");
+pub(crate) const INIT: &str = include_str!("guest.init");
 /// Debian's name of the kernel, and where its package has the modules, seen from the folder above the kernel's.
 const UML: &str = "linux.uml";
 const MODULES: &str = "lib/uml/modules";
@@ -75,11 +75,7 @@ impl Guest {
             None => found(UML),
         };
         let init = Init(place.wire.file(&format!("{}.init", place.name)));
-        let written =
-            fs::write(&init.0, INIT).and_then(|()| fs::set_permissions(&init.0, PermissionsExt::from_mode(0o700)));
-        written.map_err(|error| {
-            Failure::usage(format!("cannot write {}: {error}", init.0.display()), "name another wire with --wire")
-        })?;
+        write_script(&init.0, INIT)?;
         let uml = uml.map(|kernel| {
             let above = kernel.parent().and_then(Path::parent).unwrap_or(Path::new("/usr"));
             let modules = above.join(MODULES);
@@ -138,11 +134,19 @@ impl Guest {
     }
 }
 
+/// Writes a script that can be run.
+pub(crate) fn write_script(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = fs::write(path, text).and_then(|()| fs::set_permissions(path, PermissionsExt::from_mode(0o700)));
+    written.map_err(|error| {
+        Failure::usage(format!("cannot write {}: {error}", path.display()), "name another wire with --wire")
+    })
+}
+
 /// What to try without User-mode Linux.
 const INSTALL_UML: &str = "apt-get install user-mode-linux, or name its kernel with --linux";
 
 /// The address of a device's guest.
-fn beside(ip: Ipv4Addr, prefix_len: u8) -> Result<(Ipv4Addr, u8), Failure> {
+pub(crate) fn beside(ip: Ipv4Addr, prefix_len: u8) -> Result<(Ipv4Addr, u8), Failure> {
     let hosts = u32::MAX.checked_shr(prefix_len.into()).unwrap_or(0);
     let guest = ip.to_bits().wrapping_add(BESIDE);
     let fits = guest & !hosts == ip.to_bits() & !hosts && guest & hosts != hosts;

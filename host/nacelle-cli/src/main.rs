@@ -27,6 +27,7 @@ mod fake;
 mod filter;
 mod generate;
 mod guest;
+mod guest_time;
 mod hub;
 mod image;
 mod kernel;
@@ -70,6 +71,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Device(args) => device::device(cli, args),
         Command::Nic(args) => device::nic(cli, args),
+        Command::GuestTime(args) => guest_time::guest_time(cli, args),
         Command::Wire(args) => device::wire(cli, args),
         Command::Run(args) => run::run(cli, args),
         Command::Ls => list::ls(cli),

@@ -23,7 +23,8 @@ mod vhost;
 
 use kernels::KernelTable;
 use managed::ManagedTable;
-use slot::{DEVICE, NETWORK_CARD, Slot, model_counters};
+pub(crate) use slot::NETWORK_CARD;
+use slot::{DEVICE, Slot, model_counters};
 use vhost::VhostCard;
 
 /// The data path's width if none is asked for, in bits.
@@ -203,6 +204,11 @@ impl RtlEngine {
     pub fn slot_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let model = (self.card.is_some() || !self.slots.is_empty()).then(|| model_counters(&self.sim));
         self.slots.iter().flat_map(Slot::counters).chain(model.into_iter().flatten())
+    }
+
+    /// The device itself and its clock, without what makes it one of a wire.
+    pub(crate) fn into_sim(self) -> (Sim, u32) {
+        (self.sim, self.facts.clock_hz)
     }
 
     /// The device itself, for tools that look deeper.

@@ -18,12 +18,15 @@ use rustc_hash::FxHashMap;
 use crate::DeviceError;
 use crate::loading::reason;
 
+mod line;
 mod slot;
 
+pub(crate) use line::Pair;
+pub use line::{LineConfig, LineStats};
 pub use slot::{SlotAnswer, SlotFacts, SlotInterrupt, SlotMessage, SlotSettings, SlotSpace, SlotStats, Unmapped};
 
 /// The ABI of this wrapper (`NACELLE_SIM_ABI`).
-const ABI: u32 = 6;
+const ABI: u32 = 7;
 /// Room for the sentence that says why a device could not be made, in bytes.
 const ERROR_SIZE: usize = 512;
 
@@ -151,6 +154,7 @@ struct Functions {
     set_faults: unsafe extern "C" fn(*mut RawSim, u32, *const MemoryFaults) -> c_int,
     get_stats: unsafe extern "C" fn(*const RawSim, *mut SimStats),
     slot: slot::Functions,
+    line: line::LineFunctions,
     // Last, so that the code outlives the pointers into it.
     _library: Library,
 }
@@ -201,6 +205,7 @@ impl SimLibrary {
                 set_faults: symbol!(b"nacelle_sim_set_faults\0"),
                 get_stats: symbol!(b"nacelle_sim_get_stats\0"),
                 slot: slot::Functions::of(&library).map_err(|error| failed(reason(&error)))?,
+                line: line::LineFunctions::of(&library).map_err(|error| failed(reason(&error)))?,
                 _library: library,
             }
         };
@@ -278,12 +283,15 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// `NACELLE_SIM_STOP_SLOT`
+    const SLOT: c_int = 2;
+
     /// `NACELLE_SIM_STOP_FRAME`, `NACELLE_SIM_STOP_SLOT`, `NACELLE_SIM_STOP_IDLE`.
     const fn bits(self) -> c_int {
         match self {
             Self::Never => 0,
             Self::Frame => 1 | 4,
-            Self::FrameOrSlot => 1 | 2 | 4,
+            Self::FrameOrSlot => 1 | Self::SLOT | 4,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! back end has a thread of its own, and the card's slot bounds each access.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,8 @@ pub struct BackendConfig {
     pub max_messages: usize,
     /// Requests that are refused before the connection is ended.
     pub max_refusals: u32,
+    /// Calls by message are to be answered ([`Backend::is_called`]): for a front end that does them in an order with other messages.
+    pub answered_calls: bool,
     /// Where what a front end is refused goes, and what its card gives up.
     pub tell: fn(&str),
 }
@@ -49,6 +51,7 @@ impl Default for BackendConfig {
             reset_timeout: Duration::from_secs(10),
             max_messages: 64,
             max_refusals: 16,
+            answered_calls: false,
             tell: |_| {},
         }
     }
@@ -188,6 +191,19 @@ impl<D: PciDevice> Backend<D> {
         self.card.running().is_some()
     }
 
+    /// Whether the front end has been called and has not answered yet, with [`BackendConfig::answered_calls`].
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.session.is_called())
+    }
+
+    /// Readable, any of them, when there is something of a front end for [`turn`](Self::turn); its eventfds are not among them.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let channel = self.link.iter().map(|link| link.channel.socket());
+        let requests = self.link.iter().filter_map(|link| link.session.requests()).map(|(socket, _)| socket);
+        std::iter::once(self.listener.socket()).chain(channel).chain(requests)
+    }
+
     fn wait(&self, wait: Duration) -> io::Result<Ready> {
         let mut fds: SmallVec<[PollFd<'_>; DESCRIPTORS]> = SmallVec::new();
         let mut wait = wait;
@@ -230,7 +246,7 @@ impl<D: PciDevice> Backend<D> {
         self.counters.front_ends += 1;
         self.link = Some(Link {
             channel,
-            session: Session::default(),
+            session: Session::new(self.config.answered_calls),
             since: Instant::now(),
             greeted: false,
             partial_since: None,

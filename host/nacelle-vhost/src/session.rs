@@ -45,9 +45,23 @@ pub(crate) struct Session {
     pub(crate) rings: [Ring; MAX_RINGS],
     /// Where requests to the front end go.
     requests: Option<Channel<Header>>,
+    /// These are to be answered.
+    answered: bool,
+    /// So many are not yet.
+    unanswered: u32,
 }
 
 impl Session {
+    /// One without anything. `answered`: what the front end is asked for it is to answer.
+    pub(crate) fn new(answered: bool) -> Self {
+        Self { answered, ..Self::default() }
+    }
+
+    /// Whether the front end has not answered all that it is to answer.
+    pub(crate) fn is_called(&self) -> bool {
+        self.requests.is_some() && self.unanswered > 0
+    }
+
     /// Does what a message asks for. Its reply, or 0 if it has none of its own.
     pub(crate) fn handle<D: PciDevice>(
         &mut self,
@@ -305,6 +319,7 @@ impl Session {
         let refusal = Refusal("requests of the back end are to go to what is no socket");
         let socket = socket.filter(is_unix_socket).ok_or(refusal)?;
         self.requests = Some(Channel::new(UnixStream::from(socket), MAX_PAYLOAD).map_err(|_| refusal)?);
+        self.unanswered = 0;
         Ok(())
     }
 
@@ -348,7 +363,9 @@ impl Session {
 
     fn ask(&mut self, request: u32, payload: &[u8]) {
         if let Some(channel) = &mut self.requests {
-            channel.queue(Header { request, flags: flag::VERSION, size: 0 }, &[payload], Descriptors::new());
+            let flags = if self.answered { flag::VERSION | flag::NEED_REPLY } else { flag::VERSION };
+            channel.queue(Header { request, flags, size: 0 }, &[payload], Descriptors::new());
+            self.unanswered += u32::from(self.answered);
         }
     }
 
@@ -358,7 +375,7 @@ impl Session {
         }
     }
 
-    /// Throws away what the front end says there, so much at a time.
+    /// Counts what the front end says there, so much at a time, and throws it away.
     pub(crate) fn drain_replies(&mut self, most: usize) {
         for _ in 0..most {
             let Some(channel) = &mut self.requests else { return };
@@ -366,6 +383,7 @@ impl Session {
                 Ok(Received::Message) => {
                     let message = channel.take();
                     channel.give_back(message);
+                    self.unanswered = self.unanswered.saturating_sub(1);
                 }
                 Ok(Received::Nothing) => return,
                 Ok(Received::Closed | Received::OutOfStep) | Err(_) => self.requests = None,

@@ -30,7 +30,7 @@ mod description;
 
 /// Functions of the device: the device itself, and its network card.
 pub(super) const DEVICE: u8 = 0;
-pub(super) const NETWORK_CARD: u8 = 1;
+pub(crate) const NETWORK_CARD: u8 = 1;
 /// Bus, device and function of the first one, and the read completion boundary, as the model has them by default.
 const ID: u32 = 0x100;
 const RCB: u32 = 64;
