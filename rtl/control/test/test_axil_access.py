@@ -13,13 +13,14 @@ from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.axil import DECERR, OKAY, SLVERR, Monitor
 from nacelle_tb.bench import AxilSlave, Plain, run
+from nacelle_tb.long import rounds
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.values import digits
 
 digits()
 
 READ_CYCLES = int(os.environ.get("READ_CYCLES", "1"))
-ROUNDS = 300  # accesses of each direction
+ROUNDS = rounds(300)  # accesses of each direction
 PLACES = range(0, 0x40, 4)
 READABLE = {at for at in PLACES if at % 12 != 8}
 WRITABLE = {at for at in PLACES if at % 20 != 4}

@@ -11,6 +11,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from cocotb.utils import get_sim_time
 from nacelle_tb.axil import CHANNELS, DECERR, OKAY, SLVERR, Monitor, Slave
 from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, Several, Type, run
+from nacelle_tb.long import rounds
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 
@@ -64,7 +65,7 @@ async def accesses_reach_their_page(dut, slowest: int) -> None:
     rng = random.Random(slowest)
     bench = Bench(dut, lambda channel: rng.randrange(slowest + 1))
     await start(dut)
-    count = 300
+    count = rounds(300)
 
     def anywhere() -> tuple[int | None, int]:
         slave, offset = rng.randrange(SLAVES + 1), 4 * rng.randrange(1024)

@@ -12,6 +12,7 @@ import pytest
 from cc_model import CYCLES_PER_US, DEFAULTS, LINE_MBPS
 from cocotb.triggers import FallingEdge, Timer
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import some
 from nacelle_tb.streams import CLOCK_NS, start
 from nacelle_tb.svtypes import struct
 
@@ -78,7 +79,7 @@ async def check(dut, rates: dict[int, int], packet: int, quantum: int) -> None:
 
 
 @cocotb.test(skip=QPS > 16)
-@cocotb.parametrize(rate=[300, 7_000, 25_000, 60_000, 99_000])
+@cocotb.parametrize(rate=some([300, 25_000, 99_000, 7_000, 60_000], 3))
 async def alone(dut, rate: int) -> None:
     """One QP, in quanta of 4 KiB as the requester sends."""
     await begin(dut)

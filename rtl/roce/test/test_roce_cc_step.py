@@ -9,6 +9,7 @@ import cocotb
 from cc_model import DEFAULTS, IntegerModel
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import rounds
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import struct
 
@@ -84,7 +85,7 @@ async def follows_the_model(dut) -> None:
     wrap = 1 << 48
     now = wrap - rng.getrandbits(32)  # passes the wrap on the way
     cuts = increases = blocked = released = 0
-    for _ in range(40):
+    for _ in range(rounds(40)):
         cfg = any_config(rng) if rng.random() < 0.8 else dict(DEFAULTS)
         dut.cfg.value = struct(SCALED).pack(**scaled(cfg))
         models = [IntegerModel(cfg, round_log2=ROUND_LOG2) for _ in range(QPS)]

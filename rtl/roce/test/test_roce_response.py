@@ -456,7 +456,7 @@ async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
             peer.items[-1].packets[0].psn = -1  # cannot come
         elif kind < 55:
             bench.read(
-                peer, rng.randrange(WORDS, BAD[0] - 20_000), rng.choice([0, 100, rng.randrange(LONGEST_READ)]), duplicate=True
+                peer, rng.randrange(WORDS, BAD[0] - LONGEST_READ), rng.choice([0, 100, rng.randrange(LONGEST_READ)]), duplicate=True
             )
         elif kind == 55 and step < 600:
             await bench.reset(peer)

@@ -23,3 +23,8 @@ def only(names: str) -> str:
 def some(values: Sequence[T], count: int = 1) -> list[T]:
     """All values in a long test, the first of them for one unit, else the first `count`."""
     return list(values if LONG else values[: 1 if UNIT else count])
+
+
+def rounds(whole: int) -> int:
+    """Of rounds of a random test: all in a long test, else a third."""
+    return whole if LONG else -(-whole // 3)

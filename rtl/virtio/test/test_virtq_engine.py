@@ -11,6 +11,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
+from nacelle_tb.long import LONG
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant
@@ -167,7 +168,7 @@ async def chains_arrive_as_they_were_made(dut, scatter: bool, event_idx: bool, s
     assert int(dut.idle.value)
 
 
-@cocotb.test()
+@cocotb.test(skip=not LONG)
 async def indices_wrap(dut) -> None:
     """More than 65,536 chains through a queue."""
     bench = Bench(dut, latency=(1, 4), event_idx=True, size=256)

@@ -16,7 +16,7 @@ from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from nacelle_tb.bench import AxilSlave, Plain, run
 from nacelle_tb.cci import offset
-from nacelle_tb.long import LONG
+from nacelle_tb.long import LONG, rounds
 from nacelle_tb.streams import CLOCK_NS, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.values import digits
@@ -248,7 +248,7 @@ async def tokens_and_addresses(dut) -> None:
 async def every_prefix(dut) -> None:
     bench = Bench(dut)
     await bench.start()
-    for prefix in [*range(1, 33), 40, 63]:
+    for prefix in [*(range(1, 33) if LONG else (1, 7, 8, 9, 24, 31, 32)), 40, 63]:
         ip = random.getrandbits(32)
         await bench.admit(5, Entry(address=ip, prefix=prefix))
         for bit in range(32):
@@ -450,7 +450,7 @@ async def random_entries(dut) -> None:
     tokens = [None, A, B, A[:8] + B[8:], random.randbytes(16)]
     networks = [(0, 0), (NEAR, 8), (NEAR, 24), (NEAR, 32), (FAR, 16), (FAR, 31), (HOST, 128), (HOST, 64), (HOST, 33), (HOST, 0)]
     hosts = [NEAR, NEAR ^ 1, NEAR ^ 0x100, FAR, FAR ^ 1, FAR ^ 2, HOST, HOST ^ 1, HOST ^ 1 << 64, HOST ^ 1 << 95]
-    for _ in range(600):
+    for _ in range(rounds(600)):
         at = random.randrange(ENTRIES)
         entry = bench.entries[at]
         action = random.random()
