@@ -41,6 +41,7 @@ mod remote;
 mod run;
 mod save;
 mod sensors;
+mod tap;
 mod top;
 mod trace;
 

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use nacelle_pci::{PciDevice, PciError};
 use nacelle_slot::channel::{self, Channel, Descriptors, Received};
 use nacelle_slot::listener::Listener;
+use nacelle_virtio::card::Card;
 use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 
-use crate::card::Card;
 use crate::protocol::{Header, MAX_PAYLOAD, flag, request};
 use crate::session::Session;
 use crate::{BackendError, RINGS, Refusal, Trouble};
@@ -130,7 +130,7 @@ impl<D: PciDevice> Backend<D> {
     /// # Errors
     /// If it is no virtio network card or does not answer.
     pub fn new(listener: Listener, device: D, config: BackendConfig) -> Result<Self, BackendError> {
-        let card = Card::new(device, config.reset_timeout)?;
+        let card = Card::new(device, RINGS as u16, config.reset_timeout)?;
         Ok(Self { listener, card, config, link: None, counters: Counters::default() })
     }
 
@@ -204,7 +204,7 @@ impl<D: PciDevice> Backend<D> {
                 let kicks = link.session.rings.iter().filter_map(|ring| ring.kick_fd());
                 fds.extend(kicks.map(|kick| PollFd::from_borrowed_fd(kick, PollFlags::IN)));
                 fds.extend(
-                    self.card.interrupts().map(|vector| PollFd::from_borrowed_fd(vector.as_fd(), PollFlags::IN)),
+                    self.card.interrupts().iter().map(|vector| PollFd::from_borrowed_fd(vector.as_fd(), PollFlags::IN)),
                 );
             }
             if link.session.requests().is_some() && link.session.rings.iter().any(|ring| ring.calling) {

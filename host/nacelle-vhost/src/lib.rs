@@ -11,18 +11,18 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod card;
 mod memory;
 pub mod protocol;
 mod ring;
 mod session;
 
 use nacelle_pci::PciError;
+use nacelle_virtio::card::StartError;
 
 pub use backend::{Backend, BackendConfig, Counters};
-pub use card::feature;
 pub use nacelle_slot::ServerError;
 pub use nacelle_slot::listener::Listener;
+pub use nacelle_virtio::card::feature;
 
 /// Rings that are served: one to receive, one to send.
 pub const RINGS: usize = 2;
@@ -39,6 +39,16 @@ pub(crate) enum Trouble {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Card(#[from] PciError),
+}
+
+impl From<StartError> for Trouble {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Pci(error) => Self::Card(error),
+            StartError::TooLong => Refusal("a ring is longer than the card's").into(),
+            _ => Refusal("the card does not take the features: VERSION_1 is needed").into(),
+        }
+    }
 }
 
 /// Why there is no back end, or no longer.

@@ -10,9 +10,9 @@ use std::os::unix::net::UnixStream;
 use nacelle_pci::PciDevice;
 use nacelle_slot::channel::{Channel, Descriptors, Message, Received};
 use nacelle_slot::protocol::split;
+use nacelle_virtio::card::{Card, Queue};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::card::{Card, Queue};
 use crate::memory::Memory;
 use crate::protocol::{
     Config, Header, MAX_CONFIG, MAX_PAYLOAD, RING_LOG, RingAddress, RingState, backend_request, descriptor, feature,
@@ -160,7 +160,7 @@ impl Session {
     /// Gives the card memory, and takes away what it does not have any more. Rings that are used stay where they are.
     fn set_memory<D: PciDevice>(&mut self, card: &mut Card<D>, memory: Memory) -> Result<(), Trouble> {
         if let Some(queues) = card.running()
-            && self.queues(&memory).ok() != Some(*queues)
+            && self.queues(&memory).ok().is_none_or(|found| found[..] != *queues)
         {
             return Err(Refusal("memory with a ring that is used is to be taken away").into());
         }
@@ -168,13 +168,13 @@ impl Session {
         let (mut kept, gone): (Vec<_>, Vec<_>) =
             before.into_iter().partition(|region| memory.regions.iter().any(|other| other.is(region)));
         for region in gone {
-            card.unmap(&region)?;
+            region.take_from(card)?;
         }
         for region in memory.regions {
             if kept.iter().any(|other| other.is(&region)) {
                 continue;
             }
-            let mapped = card.map(&region);
+            let mapped = region.give_to(card);
             if mapped.is_err() {
                 // Nothing is left in between: the front end is to begin anew.
                 self.memory.regions = kept;
@@ -191,7 +191,7 @@ impl Session {
     pub(crate) fn clear_memory<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
         self.halt(card)?;
         for region in std::mem::take(&mut self.memory).regions {
-            card.unmap(&region)?;
+            region.take_from(card)?;
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Session {
         match (self.features.filter(|_| ready), card.running()) {
             (Some(features), None) => {
                 let queues = self.queues(&self.memory)?;
-                card.start(features, queues)?;
+                card.start(features, &queues)?;
                 // What was put into the rings before was not told.
                 self.rings.iter_mut().for_each(|ring| ring.kicked = true);
                 Ok(())
@@ -232,7 +232,7 @@ impl Session {
     }
 
     fn halt<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
-        let Some(queues) = card.running().copied() else { return Ok(()) };
+        let Some(queues) = card.running().map(<[Queue]>::to_vec) else { return Ok(()) };
         card.halt()?;
         for (ring, queue) in self.rings.iter_mut().zip(queues) {
             ring.halted(self.memory.read_u16(queue.used + 2));

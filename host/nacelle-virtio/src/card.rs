@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The card, as a driver of the PCI transport sees it (virtio 1.2, 4.1.4 and 3.1.1): it is reset, told where rings are, and notified.
-//! What is in the rings is between the card and the guest.
+//! What is in the rings is between the card and the owner of their memory.
 //!
 //! The registers lie where docs/reference/virtio-net.md has them, at the begin of BAR 0.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use nacelle_pci::{Access, Interrupt, PciDevice, PciError};
+use nacelle_pci::{Access, DmaBuffer, Interrupt, PciDevice, PciError};
 use smallvec::SmallVec;
-
-use crate::memory::Region;
-use crate::{RINGS, Refusal, Trouble};
 
 /// The BAR with the registers.
 const BAR: u8 = 0;
@@ -45,7 +43,7 @@ mod status {
     pub(super) const NEEDS_RESET: u8 = 64;
 }
 
-/// Features that work without more than the two rings: what else the card offers is not handed on. Bits of virtio 1.2, 5.1.3 and 6.
+/// Features that work with rings to receive and to send alone. Bits of virtio 1.2, 5.1.3 and 6.
 pub mod feature {
     /// The driver leaves checksums to the card.
     pub const CSUM: u64 = 1;
@@ -73,41 +71,66 @@ pub mod feature {
 const CONFIG_BYTES: usize = 12;
 /// How often to look.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// The vector for changes of the configuration; those of the queues follow.
+/// The vector for changes of the configuration; those of the rings follow.
 const CONFIG_VECTOR: u16 = 0;
+/// Rings of which the numbers fit here without an allocation.
+const FEW: usize = 4;
 
-/// A ring as the card finds it: guest addresses.
+/// Why a card does not begin to use rings.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It wants other features.
+    #[error("the card does not take the features: VERSION_1 is needed")]
+    Features,
+    /// It has no ring so long.
+    #[error("a ring is longer than the card's")]
+    TooLong,
+    /// The function cannot be accessed.
+    #[error(transparent)]
+    Pci(#[from] PciError),
+}
+
+/// A ring as the card finds it: addresses of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Queue {
-    pub(crate) size: u16,
-    pub(crate) descriptors: u64,
-    pub(crate) available: u64,
-    pub(crate) used: u64,
+pub struct Queue {
+    /// Entries, a power of two.
+    pub size: u16,
+    /// The table of descriptors.
+    pub descriptors: u64,
+    /// The driver's area.
+    pub available: u64,
+    /// The device's area.
+    pub used: u64,
 }
 
 /// What the card has said since the last time.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
-    /// Rings with something for the driver.
-    pub(crate) rings: [bool; RINGS],
+pub struct News {
+    /// Which rings have something for the driver.
+    pub rings: SmallVec<[bool; FEW]>,
     /// Its configuration has changed, or it needs a reset.
-    pub(crate) config: bool,
+    pub config: bool,
 }
 
 /// A card.
 #[derive(Debug)]
-pub(crate) struct Card<D> {
+pub struct Card<D> {
     device: D,
     interrupts: Vec<Interrupt>,
     offered: u64,
-    running: Option<[Queue; RINGS]>,
+    running: Option<Vec<Queue>>,
     reset_timeout: Duration,
 }
 
 impl<D: PciDevice> Card<D> {
-    /// Takes a card, and resets it.
-    pub(crate) fn new(mut device: D, reset_timeout: Duration) -> Result<Self, PciError> {
-        let interrupts = device.interrupts(CONFIG_VECTOR + 1 + RINGS as u16)?;
+    /// Takes a card of which so many rings are to be used, and resets it. `reset_timeout` is how long it may take to end what it does
+    /// in memory; then its function is reset.
+    ///
+    /// # Errors
+    /// If it is no network card of virtio 1.0 or later, has fewer rings or interrupts, or cannot be accessed.
+    pub fn new(mut device: D, rings: u16, reset_timeout: Duration) -> Result<Self, PciError> {
+        let interrupts = device.interrupts(CONFIG_VECTOR + 1 + rings)?;
         let mut card = Self { device, interrupts, offered: 0, running: None, reset_timeout };
         card.halt()?;
         let queues = card.device.read16(BAR, common::NUM_QUEUES)?;
@@ -115,57 +138,69 @@ impl<D: PciDevice> Card<D> {
             card.device.write32(BAR, common::DEVICE_FEATURE_SELECT, half)?;
             card.offered |= u64::from(card.device.read32(BAR, common::DEVICE_FEATURE)?) << shift;
         }
-        if card.offered & feature::VERSION_1 == 0 || usize::from(queues) < RINGS {
+        if card.offered & feature::VERSION_1 == 0 || queues < rings {
             return Err(PciError::Unusable("it is no virtio network card"));
         }
         Ok(card)
     }
 
-    /// What it offers, of what works here.
-    pub(crate) fn offered(&self) -> u64 {
+    /// What it offers of [`feature::ALL`].
+    #[must_use]
+    pub fn offered(&self) -> u64 {
         self.offered & feature::ALL
     }
 
     /// The rings that it uses, if it runs.
-    pub(crate) fn running(&self) -> Option<&[Queue; RINGS]> {
-        self.running.as_ref()
+    #[must_use]
+    pub fn running(&self) -> Option<&[Queue]> {
+        self.running.as_deref()
     }
 
-    /// What to wait for while it runs.
-    pub(crate) fn interrupts(&self) -> impl Iterator<Item = &Interrupt> {
-        self.interrupts.iter()
+    /// What to wait for while it runs: the interrupt for changes of the configuration, then one for each ring.
+    #[must_use]
+    pub fn interrupts(&self) -> &[Interrupt] {
+        &self.interrupts
     }
 
-    /// Gives it memory of the front end.
-    pub(crate) fn map(&mut self, region: &Region) -> Result<(), Trouble> {
-        let place = region.place;
-        self.device.share_dma(place.guest, place.size, region.file(), place.offset, Access::BOTH).map_err(|error| {
-            match error {
-                PciError::Refused { .. } | PciError::AddressesTaken { .. } => Trouble::Refused(Refusal(
-                    "the memory cannot be used: its file is none, shorter, or of a kind that is not taken",
-                )),
-                error => Trouble::Card(error),
-            }
-        })
+    /// Memory of this process that it may access.
+    ///
+    /// # Errors
+    /// As [`PciDevice::alloc_dma`].
+    pub fn allocate(&mut self, bytes: usize) -> Result<DmaBuffer, PciError> {
+        self.device.alloc_dma(bytes, Access::BOTH)
     }
 
-    /// Takes memory away from it.
-    pub(crate) fn unmap(&mut self, region: &Region) -> Result<(), PciError> {
-        self.device.unshare_dma(region.place.guest, region.place.size)
+    /// Gives it memory of another process, as [`PciDevice::share_dma`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn share(&mut self, iova: u64, len: u64, file: BorrowedFd<'_>, offset: u64) -> Result<(), PciError> {
+        self.device.share_dma(iova, len, file, offset, Access::BOTH)
+    }
+
+    /// Takes that away from it, as [`PciDevice::unshare_dma`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unshare(&mut self, iova: u64, len: u64) -> Result<(), PciError> {
+        self.device.unshare_dma(iova, len)
     }
 
     /// Begins to use rings, with these features.
-    pub(crate) fn start(&mut self, features: u64, queues: [Queue; RINGS]) -> Result<(), Trouble> {
-        let started = self.set_up(features, &queues);
+    ///
+    /// # Errors
+    /// [`StartError`]; the card is halted then.
+    pub fn start(&mut self, features: u64, queues: &[Queue]) -> Result<(), StartError> {
+        let started = self.set_up(features, queues);
         match started {
-            Ok(()) => self.running = Some(queues),
-            Err(Trouble::Refused(_)) => self.halt()?,
-            Err(Trouble::Card(_)) => {}
+            Ok(()) => self.running = Some(queues.to_vec()),
+            Err(StartError::Features | StartError::TooLong) => self.halt()?,
+            Err(StartError::Pci(_)) => {}
         }
         started
     }
 
-    fn set_up(&mut self, features: u64, queues: &[Queue; RINGS]) -> Result<(), Trouble> {
+    fn set_up(&mut self, features: u64, queues: &[Queue]) -> Result<(), StartError> {
         let device = &mut self.device;
         device.set_bus_master(true)?;
         let mut state = status::ACKNOWLEDGE;
@@ -179,13 +214,13 @@ impl<D: PciDevice> Card<D> {
         state |= status::FEATURES_OK;
         device.write8(BAR, common::DEVICE_STATUS, state)?;
         if device.read8(BAR, common::DEVICE_STATUS)? & status::FEATURES_OK == 0 {
-            return Err(Trouble::Refused(Refusal("the card does not take the features: VERSION_1 is needed")));
+            return Err(StartError::Features);
         }
         device.write16(BAR, common::CONFIG_MSIX_VECTOR, CONFIG_VECTOR)?;
         for (number, queue) in (0..).zip(queues) {
             device.write16(BAR, common::QUEUE_SELECT, number)?;
             if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
-                return Err(Trouble::Refused(Refusal("a ring is longer than the card's")));
+                return Err(StartError::TooLong);
             }
             device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
             device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number)?;
@@ -204,7 +239,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Ends all that it does in memory: nothing is read, written or signalled any more when this returns.
-    pub(crate) fn halt(&mut self) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed, also after a reset.
+    pub fn halt(&mut self) -> Result<(), PciError> {
         self.running = None;
         self.device.write8(BAR, common::DEVICE_STATUS, 0)?;
         let deadline = Instant::now() + self.reset_timeout;
@@ -218,7 +256,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// The same by a function-level reset, for a card that does not do what it is told.
-    pub(crate) fn reset(&mut self) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be reset.
+    pub fn reset(&mut self) -> Result<(), PciError> {
         self.running = None;
         self.device.reset()?;
         self.quiet()
@@ -233,28 +274,37 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Tells it that there is something in a ring.
-    pub(crate) fn notify(&mut self, ring: usize) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn notify(&mut self, ring: usize) -> Result<(), PciError> {
         self.device.write16(BAR, NOTIFY + 4 * ring as u64, ring as u16)
     }
 
     /// Its interrupts since the last time.
-    pub(crate) fn news(&mut self) -> Result<News, PciError> {
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn news(&mut self) -> Result<News, PciError> {
         let mut news = News::default();
         for (vector, interrupt) in self.interrupts.iter().enumerate() {
             let came = interrupt.take()? > 0 && self.running.is_some();
             match vector.checked_sub(1 + usize::from(CONFIG_VECTOR)) {
                 None => news.config = came,
-                Some(ring) => news.rings[ring] = came,
+                Some(_) => news.rings.push(came),
             }
         }
         Ok(news)
     }
 
     /// The rings that it has given up, each with the reason's code (docs/reference/virtio-net.md).
-    pub(crate) fn faults(&mut self) -> Result<SmallVec<[(usize, u32); RINGS]>, PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn faults(&mut self) -> Result<SmallVec<[(usize, u32); FEW]>, PciError> {
         let mut faults = SmallVec::new();
         if self.device.read8(BAR, common::DEVICE_STATUS)? & status::NEEDS_RESET != 0 {
-            for ring in 0..RINGS {
+            for ring in 0..self.running.as_ref().map_or(0, Vec::len) {
                 let code = self.device.read32(BAR, FAULT + 4 * ring as u64)?;
                 if code != 0 {
                     faults.push((ring, code));
@@ -264,8 +314,11 @@ impl<D: PciDevice> Card<D> {
         Ok(faults)
     }
 
-    /// Bytes of its configuration; beyond what it has, zeros.
-    pub(crate) fn config(&mut self, offset: usize, into: &mut [u8]) -> Result<(), PciError> {
+    /// Bytes of its configuration (5.1.4); beyond what it has, zeros.
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn config(&mut self, offset: usize, into: &mut [u8]) -> Result<(), PciError> {
         let mut all = [0; CONFIG_BYTES];
         for (word, at) in all.chunks_exact_mut(4).zip((DEVICE..).step_by(4)) {
             word.copy_from_slice(&self.device.read32(BAR, at)?.to_le_bytes());
@@ -277,6 +330,3 @@ impl<D: PciDevice> Card<D> {
         Ok(())
     }
 }
-
-/// A vector for each ring, and that of the configuration.
-const _: () = assert!(RINGS < 16);
