@@ -349,6 +349,7 @@ impl ImpairmentArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("tap", |arg| arg.help("Give the card to this machine's kernel instead of a guest: an interface of this name; needs root")))]
 pub(crate) struct NicArgs {
     /// The guest's address and the length of the subnet's prefix [default: the device's address, plus 0.0.1.0]
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = parse_cidr)]

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nacelle::{Descriptor, DeviceKind};
@@ -15,8 +14,8 @@ use nacelle_device::{
 };
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{
-    DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, Tap, UdpLink,
-    VirtualWire, WireDir, XdpLink, bridge, withdraw_shm,
+    DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, UdpLink,
+    VirtualWire, XdpLink, withdraw_shm,
 };
 use nacelle_manage::AddressMode;
 
@@ -26,6 +25,7 @@ use crate::failure::Failure;
 use crate::guest::Guest;
 use crate::image::image_key;
 use crate::output::print;
+use crate::tap::Joined;
 
 /// How long a stop request may go unnoticed.
 const TICK: Duration = Duration::from_millis(100);
@@ -44,42 +44,11 @@ pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// A TAP device that is joined to the wire as long as this value lives.
-struct Joined {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Joined {
-    fn start(wire: &WireDir, name: &str) -> Result<Self, Failure> {
-        let mut tap = Tap::open(name)?;
-        let mut link = VirtualWire::join(wire, &format!("tap-{name}"))?;
-        eprintln!("the kernel's network is on the wire by {name}; to reach it: ip address add 10.77.0.1/16 dev {name}");
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            if let Err(error) = bridge(&mut tap, &mut link, &seen) {
-                eprintln!("the kernel's network has left the wire: {error}");
-            }
-        });
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _a_panic_there_was_reported_there = thread.join();
-        }
-    }
-}
-
 pub(crate) fn wire(cli: &Cli, args: &WireArgs) -> Result<(), Failure> {
     let wire = cli.wire()?;
     let stop = stop_on_signal()?;
     let _switch = SwitchHost::start(&wire)?;
-    let _tap = args.tap.as_deref().map(|name| Joined::start(&wire, name)).transpose()?;
+    let _tap = args.tap.as_deref().map(|name| Joined::to_wire(&wire, name)).transpose()?;
     eprintln!("the wire is at {}", wire.path().display());
     if cli.json {
         print(&format!("{}\n", serde_json::json!({ "wire": wire.path() })))?;
@@ -117,12 +86,12 @@ pub(crate) fn device(cli: &Cli, args: &DeviceArgs) -> Result<(), Failure> {
     let kind = if args.soft { DeviceKind::Soft } else { DeviceKind::Rtl };
     let place = find_place(cli, args, kind)?;
     if args.soft {
-        return serve(args, &place, SoftEngine::new(soft_config(args)?), &ready);
+        return serve(args, &place, SoftEngine::new(soft_config(args)?), args.tap.as_deref(), &ready);
     }
     without_software(args)?;
     let library = find_library(args.library.as_deref(), "", args.wave.is_some())?;
     let engine = rtl(args, &place, &library, args.vhost_user.as_deref())?;
-    serve(args, &place, engine, &ready)
+    serve(args, &place, engine, args.tap.as_deref(), &ready)
 }
 
 pub(crate) fn nic(cli: &Cli, args: &NicArgs) -> Result<(), Failure> {
@@ -137,10 +106,33 @@ pub(crate) fn nic(cli: &Cli, args: &NicArgs) -> Result<(), Failure> {
     let library = find_library(device.library.as_deref(), "nic", device.wave.is_some())
         .map_err(|error| Failure::usage(error.to_string(), "build it with: make sim SIM_ARGS='--device nic'"))?;
     let place = find_place(cli, device, DeviceKind::Rtl)?;
+    if let Some(name) = &device.tap {
+        return own_nic(cli, device, &place, &library, name);
+    }
     let socket = device.vhost_user.clone().unwrap_or_else(|| place.wire.file(&format!("{}.vhost", place.name)));
     let guest = Guest::new(args, &place, &socket)?;
     let engine = rtl(device, &place, &library, Some(&socket))?;
-    serve(device, &place, engine, &|device| guest.introduce(cli, device))
+    serve(device, &place, engine, None, &|device| guest.introduce(cli, device))
+}
+
+/// A device whose network card is this machine's own, by a driver in this process: an interface of the kernel.
+fn own_nic(cli: &Cli, args: &DeviceArgs, place: &Place, library: &Path, name: &str) -> Result<(), Failure> {
+    if args.vhost_user.is_some() {
+        return Err(Failure::usage("the network card has one driver", "leave --tap or --vhost-user out"));
+    }
+    let slot = place.wire.file(&format!("{}.card", place.name));
+    let engine = rtl(args, place, library, None)?.with_network_slot(&slot, place.identity.mac)?;
+    let mac = place.identity.network_card_mac();
+    let _interface = Joined::to_card(name, slot, mac)?;
+    let ready = |device: &Descriptor| {
+        eprintln!("its network card is this machine's interface {name}; to use it: ip address add 10.77.0.1/16 dev {name}");
+        if cli.json {
+            let line = serde_json::json!({ "device": device, "interface": name, "mac": mac.to_string() });
+            print(&format!("{line}\n"))?;
+        }
+        Ok(())
+    };
+    serve(args, place, engine, None, &ready)
 }
 
 /// The name and the addresses of a device.
@@ -271,7 +263,14 @@ fn random() -> Result<u32, Failure> {
     Ok(u32::from_ne_bytes(seed))
 }
 
-fn serve(args: &DeviceArgs, place: &Place, engine: impl FrameEngine, then: Ready<'_>) -> Result<(), Failure> {
+/// Runs a device on its wire, which a TAP device may join to the kernel's network, or on an interface.
+fn serve(
+    args: &DeviceArgs,
+    place: &Place,
+    engine: impl FrameEngine,
+    tap: Option<&str>,
+    then: Ready<'_>,
+) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let impaired = |link: Box<dyn Link>| -> Box<dyn Link> {
         let rules = args.impairments.rules();
@@ -291,7 +290,7 @@ fn serve(args: &DeviceArgs, place: &Place, engine: impl FrameEngine, then: Ready
     let _switch = SwitchHost::start(&place.wire)?;
     let link = VirtualWire::join(&place.wire, &place.name)?;
     let host = Host::new(engine, place, impaired(Box::new(link)), random()?)?;
-    let _tap = args.tap.as_deref().map(|name| Joined::start(&place.wire, name)).transpose()?;
+    let _joined = tap.map(|name| Joined::to_wire(&place.wire, name)).transpose()?;
     let ready = |device: &Descriptor| {
         let at = if device.ip.is_unspecified() { "without an address yet".into() } else { format!("at {}", device.ip) };
         eprintln!("{} is ready {at} on the wire {}", device.name, place.wire.path().display());

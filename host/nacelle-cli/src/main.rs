@@ -43,6 +43,7 @@ mod remote;
 mod run;
 mod save;
 mod sensors;
+mod tap;
 mod top;
 mod trace;
 

@@ -15,24 +15,40 @@ use crate::{Link, LinkError, LinkStats, check_length, recv_until, send_patiently
 const TUNSETIFF: Opcode = 0x4004_54ca;
 const SIOCGIFFLAGS: Opcode = 0x8913;
 const SIOCSIFFLAGS: Opcode = 0x8914;
+const SIOCSIFMTU: Opcode = 0x8922;
+const SIOCSIFHWADDR: Opcode = 0x8924;
 const IFF_TAP: u16 = 0x0002;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_UP: u16 = 0x0001;
+/// Hardware type of Ethernet (`linux/if_arp.h`): the family of an address.
+const ARPHRD_ETHER: u16 = 1;
 /// Longest interface name, in bytes, its final zero included (`IFNAMSIZ`).
 const NAME_SIZE: usize = 16;
 
-/// `struct ifreq` where the union holds flags.
+/// `struct ifreq`: the union holds flags, an MTU or an address (`struct sockaddr`), from its first byte on.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct InterfaceRequest {
     name: [u8; NAME_SIZE],
-    flags: u16,
-    rest: [u8; 22],
+    value: [u8; 24],
+}
+
+impl InterfaceRequest {
+    fn flags(&self) -> u16 {
+        u16::from_ne_bytes([self.value[0], self.value[1]])
+    }
+
+    fn with<const N: usize>(mut self, value: [u8; N]) -> Self {
+        self.value[..N].copy_from_slice(&value);
+        self
+    }
 }
 
 /// A TAP device that exists as long as this value does.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
+    name: [u8; NAME_SIZE],
     stats: LinkStats,
 }
 
@@ -51,19 +67,45 @@ impl Tap {
             .custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("open flags fit an int"))
             .open("/dev/net/tun")
             .map_err(LinkError::tap("open /dev/net/tun"))?;
-        let mut request = InterfaceRequest { name: [0; NAME_SIZE], flags: IFF_TAP | IFF_NO_PI, rest: [0; 22] };
+        let mut request = InterfaceRequest { name: [0; NAME_SIZE], value: [0; 24] };
         request.name[..name.len()].copy_from_slice(name.as_bytes());
+        request = request.with((IFF_TAP | IFF_NO_PI).to_ne_bytes());
         interface_ioctl::<TUNSETIFF>(&file, &mut request)
             .map_err(LinkError::tap(format!("make the TAP device {name}")))?;
 
         let mut up = || -> io::Result<()> {
-            let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
             interface_ioctl::<SIOCGIFFLAGS>(&socket, &mut request)?;
-            request.flags |= IFF_UP;
+            request = request.with((request.flags() | IFF_UP).to_ne_bytes());
             interface_ioctl::<SIOCSIFFLAGS>(&socket, &mut request)
         };
         up().map_err(LinkError::tap(format!("bring up the TAP device {name}")))?;
-        Ok(Self { file, stats: LinkStats::default() })
+        Ok(Self { file, name: request.name, stats: LinkStats::default() })
+    }
+
+    /// Gives the interface a MAC address, which the kernel's frames are from.
+    ///
+    /// # Errors
+    /// [`LinkError::Tap`] if the kernel refuses.
+    pub fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), LinkError> {
+        let [family_low, family_high] = ARPHRD_ETHER.to_ne_bytes();
+        let [a, b, c, d, e, f] = mac;
+        self.set::<SIOCSIFHWADDR, _>("MAC address", [family_low, family_high, a, b, c, d, e, f])
+    }
+
+    /// Says how long packets of the kernel may be.
+    ///
+    /// # Errors
+    /// [`LinkError::Tap`] if the kernel refuses.
+    pub fn set_mtu(&mut self, mtu: u16) -> Result<(), LinkError> {
+        self.set::<SIOCSIFMTU, _>("MTU", i32::from(mtu).to_ne_bytes())
+    }
+
+    fn set<const OPCODE: Opcode, const N: usize>(&mut self, what: &str, value: [u8; N]) -> Result<(), LinkError> {
+        let mut request = InterfaceRequest { name: self.name, value: [0; 24] }.with(value);
+        let set = std::net::UdpSocket::bind("0.0.0.0:0")
+            .and_then(|socket| interface_ioctl::<OPCODE>(&socket, &mut request));
+        set.map_err(LinkError::tap(format!("set the TAP device's {what}")))
     }
 }
 

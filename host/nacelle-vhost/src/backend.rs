@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use nacelle_pci::{PciDevice, PciError};
 use nacelle_slot::channel::{self, Channel, Descriptors, Received};
 use nacelle_slot::listener::Listener;
+use nacelle_virtio::card::Card;
 use rustix::event::{PollFd, PollFlags};
 use smallvec::SmallVec;
 
-use crate::card::Card;
 use crate::protocol::{Header, MAX_PAYLOAD, flag, request};
 use crate::session::Session;
 use crate::{BackendError, MAX_RINGS, Refusal, Trouble};
@@ -220,7 +220,7 @@ impl<D: PciDevice> Backend<D> {
                 let kicks = link.session.rings.iter().filter_map(|ring| ring.kick_fd());
                 fds.extend(kicks.map(|kick| PollFd::from_borrowed_fd(kick, PollFlags::IN)));
                 fds.extend(
-                    self.card.interrupts().map(|vector| PollFd::from_borrowed_fd(vector.as_fd(), PollFlags::IN)),
+                    self.card.interrupts().iter().map(|vector| PollFd::from_borrowed_fd(vector.as_fd(), PollFlags::IN)),
                 );
             }
             if link.session.requests().is_some() && link.session.rings.iter().any(|ring| ring.calling) {

@@ -11,21 +11,18 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod card;
 mod memory;
 pub mod protocol;
 mod ring;
 mod session;
 
 use nacelle_pci::PciError;
+use nacelle_virtio::card::StartError;
 
 pub use backend::{Backend, BackendConfig, Counters};
-pub use card::feature;
 pub use nacelle_slot::ServerError;
 pub use nacelle_slot::listener::Listener;
-
-/// Rings of a card at most: four pairs, each to receive and to send, and one for commands.
-pub const MAX_RINGS: usize = 9;
+pub use nacelle_virtio::card::{MAX_RINGS, feature};
 
 /// Why a request is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +36,19 @@ pub(crate) enum Trouble {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Card(#[from] PciError),
+}
+
+impl From<StartError> for Trouble {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Pci(error) => Self::Card(error),
+            StartError::Ring => Refusal("a ring is longer than the card's, or one that its features have not").into(),
+            _ => Refusal(
+                "the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments",
+            )
+            .into(),
+        }
+    }
 }
 
 /// Why there is no back end, or no longer.

@@ -4,12 +4,14 @@
 //! Nothing is mapped here: the device has the files, and what this side reads itself, an index now and then, it reads by pread(2). So a
 //! file that gets shorter is an error and no SIGBUS.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
+use nacelle_pci::{PciDevice, PciError};
 use nacelle_slot::channel::Descriptors;
 use nacelle_slot::protocol::split;
+use nacelle_virtio::card::Card;
 
-use crate::Refusal;
+use crate::{Refusal, Trouble};
 use crate::protocol::{MAX_REGIONS, MemoryRegion, MemoryTable};
 
 /// What memory is given in.
@@ -25,8 +27,20 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// Gives it to a card.
+    pub(crate) fn give_to<D: PciDevice>(&self, card: &mut Card<D>) -> Result<(), Trouble> {
+        let place = self.place;
+        card.share(place.guest, place.size, self.file.as_fd(), place.offset).map_err(|error| match error {
+            PciError::Refused { .. } | PciError::AddressesTaken { .. } => {
+                Refusal("the memory cannot be used: its file is none, shorter, or of a kind that is not taken").into()
+            }
+            error => error.into(),
+        })
+    }
+
+    /// Takes it away from the card that has it.
+    pub(crate) fn take_from<D: PciDevice>(&self, card: &mut Card<D>) -> Result<(), PciError> {
+        card.unshare(self.place.guest, self.place.size)
     }
 
     /// Whether it is the same memory at the same place.

@@ -5,11 +5,11 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nacelle_slot::eventfd::{is_eventfd, signal};
+use nacelle_virtio::card::Queue;
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::net::{AddressFamily, SendFlags};
 
 use crate::Refusal;
-use crate::card::Queue;
 use crate::memory::Memory;
 use crate::protocol::RingAddress;
 

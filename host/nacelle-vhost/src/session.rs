@@ -11,9 +11,9 @@ use std::os::unix::net::UnixStream;
 use nacelle_pci::PciDevice;
 use nacelle_slot::channel::{Channel, Descriptors, Message, Received};
 use nacelle_slot::protocol::split;
+use nacelle_virtio::card::{Card, Queues, feature as net};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::card::{Card, Queues, feature as net};
 use crate::memory::Memory;
 use crate::protocol::{
     Config, Header, MAX_CONFIG, MAX_PAYLOAD, RING_LOG, RingAddress, RingState, backend_request, descriptor, feature,
@@ -187,13 +187,13 @@ impl Session {
         let (mut kept, gone): (Vec<_>, Vec<_>) =
             before.into_iter().partition(|region| memory.regions.iter().any(|other| other.is(region)));
         for region in gone {
-            card.unmap(&region)?;
+            region.take_from(card)?;
         }
         for region in memory.regions {
             if kept.iter().any(|other| other.is(&region)) {
                 continue;
             }
-            let mapped = card.map(&region);
+            let mapped = region.give_to(card);
             if mapped.is_err() {
                 // Nothing is left in between: the front end is to begin anew.
                 self.memory.regions = kept;
@@ -210,7 +210,7 @@ impl Session {
     pub(crate) fn clear_memory<D: PciDevice>(&mut self, card: &mut Card<D>) -> Result<(), Trouble> {
         self.halt(card)?;
         for region in std::mem::take(&mut self.memory).regions {
-            card.unmap(&region)?;
+            region.take_from(card)?;
         }
         Ok(())
     }

@@ -48,8 +48,25 @@ pub struct Seen {
     pub stuck: AtomicBool,
     /// Function-level resets.
     pub resets: AtomicUsize,
+    /// It sends nothing before this is cleared.
+    pub deaf: AtomicBool,
+    /// What it says against the rules when it gives a buffer back.
+    pub lie: Mutex<Option<Lie>>,
     /// Rings, as it was told.
     pub rings: Mutex<Vec<[u64; 4]>>,
+}
+
+/// A way to break the rules of a used ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// A buffer that there is not.
+    NoBuffer,
+    /// One that it has given back before.
+    Twice,
+    /// More bytes than the buffer has.
+    TooMuch,
+    /// More buffers than it has.
+    TooMany,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -238,10 +255,17 @@ impl SoftCard {
     }
 
     fn give_back(&mut self, host: &mut Host<'_>, number: usize, head: u16, len: u32) -> Result<(), Fault> {
+        let lie = *self.seen.lie.lock().unwrap();
         let queue = &mut self.queues[number];
-        let element = [u32::from(head).to_le_bytes(), len.to_le_bytes()].concat();
+        let (head, len) = match lie {
+            Some(Lie::NoBuffer) => (u32::from(queue.size), len),
+            Some(Lie::Twice) => (0, len),
+            Some(Lie::TooMuch) => (head.into(), 1 << 20),
+            _ => (head.into(), len),
+        };
+        let element = [head.to_le_bytes(), len.to_le_bytes()].concat();
         write(host, queue.parts[2] + 4 + 8 * u64::from(queue.used % queue.size), &element)?;
-        queue.used = queue.used.wrapping_add(1);
+        queue.used = queue.used.wrapping_add(if lie == Some(Lie::TooMany) { queue.size + 1 } else { 1 });
         queue.next = queue.next.wrapping_add(1);
         write(host, queue.parts[2] + 2, &queue.used.to_le_bytes())?;
         let _it_has_none = host.interrupt(queue.vector);
@@ -264,7 +288,7 @@ impl SoftCard {
     }
 
     fn send(&mut self, host: &mut Host<'_>, number: usize) -> Result<(), Fault> {
-        if !std::mem::take(&mut self.notified[number]) {
+        if self.seen.deaf.load(Ordering::Relaxed) || !std::mem::take(&mut self.notified[number]) {
             return Ok(());
         }
         while let Some((head, pieces)) = self.chain(host, number)? {

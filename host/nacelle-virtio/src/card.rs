@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The card, as a driver of the PCI transport sees it (virtio 1.2, 4.1.4 and 3.1.1): it is reset, told where rings are, and notified.
-//! What is in the rings is between the card and the guest.
+//! What is in the rings is between the card and the owner of their memory.
 //!
 //! The registers lie where docs/reference/virtio-net.md has them, at the begin of BAR 0.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use nacelle_pci::{Access, Interrupt, PciDevice, PciError};
+use nacelle_pci::{Access, DmaBuffer, Interrupt, PciDevice, PciError};
 use smallvec::SmallVec;
 
-use crate::memory::Region;
-use crate::{MAX_RINGS, Refusal, Trouble};
+/// Rings of a card at most: four pairs, each to receive and to send, and one for commands.
+pub const MAX_RINGS: usize = 9;
 
 /// The BAR with the registers.
 const BAR: u8 = 0;
@@ -46,7 +47,7 @@ mod status {
     pub(super) const NEEDS_RESET: u8 = 64;
 }
 
-/// Features that are handed on to the front end. Bits of virtio 1.2, 5.1.3 and 6.
+/// Features of a card that work here. Bits of virtio 1.2, 5.1.3 and 6.
 pub mod feature {
     /// The driver leaves checksums to the card.
     pub const CSUM: u64 = 1;
@@ -114,30 +115,49 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// The vector for changes of the configuration; those of the queues follow.
 const CONFIG_VECTOR: u16 = 0;
 
-/// A ring as the card finds it: guest addresses.
+/// Why a card does not begin to use rings, or one more.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It wants other features.
+    #[error("the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments")]
+    Features,
+    /// It has no such ring.
+    #[error("a ring is longer than the card's, or one that its features have not")]
+    Ring,
+    /// The function cannot be accessed.
+    #[error(transparent)]
+    Pci(#[from] PciError),
+}
+
+/// A ring as the card finds it: addresses of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Queue {
-    pub(crate) size: u16,
-    pub(crate) descriptors: u64,
-    pub(crate) available: u64,
-    pub(crate) used: u64,
+pub struct Queue {
+    /// Entries, a power of two.
+    pub size: u16,
+    /// The table of descriptors.
+    pub descriptors: u64,
+    /// The driver's area.
+    pub available: u64,
+    /// The device's area.
+    pub used: u64,
 }
 
 /// The rings that a card uses, by their numbers.
-pub(crate) type Queues = [Option<Queue>; MAX_RINGS];
+pub type Queues = [Option<Queue>; MAX_RINGS];
 
 /// What the card has said since the last time.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub struct News {
     /// Rings with something for the driver.
-    pub(crate) rings: [bool; MAX_RINGS],
+    pub rings: [bool; MAX_RINGS],
     /// Its configuration has changed, or it needs a reset.
-    pub(crate) config: bool,
+    pub config: bool,
 }
 
 /// A card.
 #[derive(Debug)]
-pub(crate) struct Card<D> {
+pub struct Card<D> {
     device: D,
     interrupts: Vec<Interrupt>,
     offered: u64,
@@ -150,8 +170,11 @@ pub(crate) struct Card<D> {
 }
 
 impl<D: PciDevice> Card<D> {
-    /// Takes a card, and resets it.
-    pub(crate) fn new(mut device: D, reset_timeout: Duration) -> Result<Self, PciError> {
+    /// Takes a card, and resets it. `reset_timeout` is how long it may take to end what it does in memory; then its function is reset.
+    ///
+    /// # Errors
+    /// If it is no network card of virtio 1.0 or later, or cannot be accessed.
+    pub fn new(mut device: D, reset_timeout: Duration) -> Result<Self, PciError> {
         let rings = usize::from(device.read16(BAR, common::NUM_QUEUES)?).min(MAX_RINGS);
         let interrupts = device.interrupts(CONFIG_VECTOR + 1 + rings as u16)?;
         let mut card = Self { device, interrupts, offered: 0, rings, running: None, pairs: 1, reset_timeout };
@@ -166,61 +189,75 @@ impl<D: PciDevice> Card<D> {
         Ok(card)
     }
 
-    /// What it offers, of what works here.
-    pub(crate) fn offered(&self) -> u64 {
+    /// What it offers of [`feature::ALL`].
+    #[must_use]
+    pub fn offered(&self) -> u64 {
         self.offered & feature::ALL
     }
 
     /// The rings that it has.
-    pub(crate) fn rings(&self) -> usize {
+    #[must_use]
+    pub fn rings(&self) -> usize {
         self.rings
     }
 
     /// The rings that it uses, if it runs.
-    pub(crate) fn running(&self) -> Option<&Queues> {
+    #[must_use]
+    pub fn running(&self) -> Option<&Queues> {
         self.running.as_ref()
     }
 
     /// Whether it uses a ring.
-    pub(crate) fn uses(&self, ring: usize) -> bool {
+    #[must_use]
+    pub fn uses(&self, ring: usize) -> bool {
         self.running.is_some_and(|queues| queues[ring].is_some())
     }
 
-    /// What to wait for while it runs.
-    pub(crate) fn interrupts(&self) -> impl Iterator<Item = &Interrupt> {
-        self.interrupts.iter()
+    /// What to wait for while it runs: the interrupt for changes of the configuration, then one for each ring.
+    #[must_use]
+    pub fn interrupts(&self) -> &[Interrupt] {
+        &self.interrupts
     }
 
-    /// Gives it memory of the front end.
-    pub(crate) fn map(&mut self, region: &Region) -> Result<(), Trouble> {
-        let place = region.place;
-        self.device.share_dma(place.guest, place.size, region.file(), place.offset, Access::BOTH).map_err(|error| {
-            match error {
-                PciError::Refused { .. } | PciError::AddressesTaken { .. } => Trouble::Refused(Refusal(
-                    "the memory cannot be used: its file is none, shorter, or of a kind that is not taken",
-                )),
-                error => Trouble::Card(error),
-            }
-        })
+    /// Memory of this process that it may access.
+    ///
+    /// # Errors
+    /// As [`PciDevice::alloc_dma`].
+    pub fn allocate(&mut self, bytes: usize) -> Result<DmaBuffer, PciError> {
+        self.device.alloc_dma(bytes, Access::BOTH)
     }
 
-    /// Takes memory away from it.
-    pub(crate) fn unmap(&mut self, region: &Region) -> Result<(), PciError> {
-        self.device.unshare_dma(region.place.guest, region.place.size)
+    /// Gives it memory of another process, as [`PciDevice::share_dma`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn share(&mut self, iova: u64, len: u64, file: BorrowedFd<'_>, offset: u64) -> Result<(), PciError> {
+        self.device.share_dma(iova, len, file, offset, Access::BOTH)
+    }
+
+    /// Takes that away from it, as [`PciDevice::unshare_dma`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unshare(&mut self, iova: u64, len: u64) -> Result<(), PciError> {
+        self.device.unshare_dma(iova, len)
     }
 
     /// Begins to use rings, with these features.
-    pub(crate) fn start(&mut self, features: u64, queues: Queues) -> Result<(), Trouble> {
+    ///
+    /// # Errors
+    /// [`StartError`]; the card is halted then.
+    pub fn start(&mut self, features: u64, queues: Queues) -> Result<(), StartError> {
         let started = self.set_up(features, &queues);
         match started {
             Ok(()) => self.running = Some(queues),
-            Err(Trouble::Refused(_)) => self.halt()?,
-            Err(Trouble::Card(_)) => {}
+            Err(StartError::Features | StartError::Ring) => self.halt()?,
+            Err(StartError::Pci(_)) => {}
         }
         started
     }
 
-    fn set_up(&mut self, features: u64, queues: &Queues) -> Result<(), Trouble> {
+    fn set_up(&mut self, features: u64, queues: &Queues) -> Result<(), StartError> {
         let features = own_features(features);
         let device = &mut self.device;
         device.set_bus_master(true)?;
@@ -235,9 +272,7 @@ impl<D: PciDevice> Card<D> {
         state |= status::FEATURES_OK;
         device.write8(BAR, common::DEVICE_STATUS, state)?;
         if device.read8(BAR, common::DEVICE_STATUS)? & status::FEATURES_OK == 0 {
-            return Err(Trouble::Refused(Refusal(
-                "the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments",
-            )));
+            return Err(StartError::Features);
         }
         device.write16(BAR, common::CONFIG_MSIX_VECTOR, CONFIG_VECTOR)?;
         for (number, queue) in queues.iter().enumerate() {
@@ -250,13 +285,11 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Tells it where a ring is, and lets it use that.
-    fn place(&mut self, number: usize, queue: &Queue) -> Result<(), Trouble> {
+    fn place(&mut self, number: usize, queue: &Queue) -> Result<(), StartError> {
         let device = &mut self.device;
         device.write16(BAR, common::QUEUE_SELECT, number as u16)?;
         if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
-            return Err(Trouble::Refused(Refusal(
-                "a ring is longer than the card's, or one that its features have not",
-            )));
+            return Err(StartError::Ring);
         }
         device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
         device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number as u16)?;
@@ -273,7 +306,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Lets it use one more ring, while it runs.
-    pub(crate) fn add(&mut self, number: usize, queue: Queue) -> Result<(), Trouble> {
+    ///
+    /// # Errors
+    /// [`StartError`]; the ring is not used then.
+    pub fn add(&mut self, number: usize, queue: Queue) -> Result<(), StartError> {
         self.place(number, &queue)?;
         if let Some(queues) = &mut self.running {
             queues[number] = Some(queue);
@@ -282,7 +318,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// How many pairs frames are for, where no command says so.
-    pub(crate) fn use_pairs(&mut self, pairs: u16) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn use_pairs(&mut self, pairs: u16) -> Result<(), PciError> {
         if pairs != self.pairs {
             self.pairs = pairs;
             self.device.write16(BAR, PAIRS, pairs)?;
@@ -291,7 +330,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Ends all that it does in memory: nothing is read, written or signalled any more when this returns.
-    pub(crate) fn halt(&mut self) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed, also after a reset.
+    pub fn halt(&mut self) -> Result<(), PciError> {
         self.running = None;
         self.device.write8(BAR, common::DEVICE_STATUS, 0)?;
         let deadline = Instant::now() + self.reset_timeout;
@@ -305,7 +347,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// The same by a function-level reset, for a card that does not do what it is told.
-    pub(crate) fn reset(&mut self) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be reset.
+    pub fn reset(&mut self) -> Result<(), PciError> {
         self.running = None;
         self.device.reset()?;
         self.quiet()
@@ -320,12 +365,18 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Tells it that there is something in a ring.
-    pub(crate) fn notify(&mut self, ring: usize) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn notify(&mut self, ring: usize) -> Result<(), PciError> {
         self.device.write16(BAR, NOTIFY + 4 * ring as u64, ring as u16)
     }
 
     /// Its interrupts since the last time.
-    pub(crate) fn news(&mut self) -> Result<News, PciError> {
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn news(&mut self) -> Result<News, PciError> {
         let mut news = News::default();
         for (vector, interrupt) in self.interrupts.iter().enumerate() {
             let came = interrupt.take()? > 0 && self.running.is_some();
@@ -338,7 +389,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// The rings that it has given up, each with the reason's code (docs/reference/virtio-net.md).
-    pub(crate) fn faults(&mut self) -> Result<SmallVec<[(usize, u32); MAX_RINGS]>, PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn faults(&mut self) -> Result<SmallVec<[(usize, u32); MAX_RINGS]>, PciError> {
         let mut faults = SmallVec::new();
         if self.device.read8(BAR, common::DEVICE_STATUS)? & status::NEEDS_RESET != 0 {
             for ring in (0..self.rings).filter(|ring| self.running.is_some_and(|queues| queues[*ring].is_some())) {
@@ -352,7 +406,10 @@ impl<D: PciDevice> Card<D> {
     }
 
     /// Bytes of its configuration; beyond what it has, zeros.
-    pub(crate) fn config(&mut self, offset: usize, into: &mut [u8]) -> Result<(), PciError> {
+    ///
+    /// # Errors
+    /// If the function cannot be accessed.
+    pub fn config(&mut self, offset: usize, into: &mut [u8]) -> Result<(), PciError> {
         let mut all = [0; CONFIG_BYTES];
         for (word, at) in all.chunks_exact_mut(4).zip((DEVICE..).step_by(4)) {
             word.copy_from_slice(&self.device.read32(BAR, at)?.to_le_bytes());
