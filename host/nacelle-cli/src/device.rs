@@ -14,8 +14,8 @@ use nacelle_device::{
 };
 use nacelle_driver::DatagramMedium;
 use nacelle_link::{
-    DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, UdpLink,
-    VirtualWire, XdpLink, withdraw_shm,
+    DatagramLink, Impaired, ImpairedDatagrams, Link, PacketLink, ROCE_PORT, ShmHub, SwitchHost, UdpLink, VirtualWire,
+    XdpLink, withdraw_shm,
 };
 use nacelle_manage::AddressMode;
 
@@ -125,7 +125,9 @@ fn own_nic(cli: &Cli, args: &DeviceArgs, place: &Place, library: &Path, name: &s
     let mac = place.identity.network_card_mac();
     let _interface = Joined::to_card(name, slot, mac)?;
     let ready = |device: &Descriptor| {
-        eprintln!("its network card is this machine's interface {name}; to use it: ip address add 10.77.0.1/16 dev {name}");
+        eprintln!(
+            "its network card is this machine's interface {name}; to use it: ip address add 10.77.0.1/16 dev {name}"
+        );
         if cli.json {
             let line = serde_json::json!({ "device": device, "interface": name, "mac": mac.to_string() });
             print(&format!("{line}\n"))?;

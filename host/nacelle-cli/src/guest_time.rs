@@ -206,8 +206,8 @@ pub(crate) fn guest_time(cli: &Cli, args: &GuestTimeArgs) -> Result<(), Failure>
     let began = Instant::now();
     let mut run = GuestTime::new(config, clock, devices);
     let mut guests = Vec::new();
-    for number in 0..args.scripts.len() {
-        let ip = beside(identities[number].ip, identities[number].prefix_len)?;
+    for (number, identity) in identities.iter().enumerate().take(args.scripts.len()) {
+        let ip = beside(identity.ip, identity.prefix_len)?;
         guests.push(Guest::start(args, &kernel, &folder.path, number, ip)?);
     }
     let ended = run.run(&stop, || {

@@ -33,9 +33,7 @@ impl Joined {
         let mut tap = Tap::open(name)?;
         let mut link = VirtualWire::join(wire, &format!("tap-{name}"))?;
         eprintln!("the kernel's network is on the wire by {name}; to reach it: ip address add 10.77.0.1/16 dev {name}");
-        Ok(Self::carry("the kernel's network has left the wire", move |stop| {
-            Ok(bridge(&mut tap, &mut link, stop)?)
-        }))
+        Ok(Self::carry("the kernel's network has left the wire", move |stop| Ok(bridge(&mut tap, &mut link, stop)?)))
     }
 
     /// Gives the kernel an interface of this name, whose card is in a slot, with this MAC address. The driver begins when the device

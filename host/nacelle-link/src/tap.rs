@@ -103,8 +103,8 @@ impl Tap {
 
     fn set<const OPCODE: Opcode, const N: usize>(&mut self, what: &str, value: [u8; N]) -> Result<(), LinkError> {
         let mut request = InterfaceRequest { name: self.name, value: [0; 24] }.with(value);
-        let set = std::net::UdpSocket::bind("0.0.0.0:0")
-            .and_then(|socket| interface_ioctl::<OPCODE>(&socket, &mut request));
+        let set =
+            std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| interface_ioctl::<OPCODE>(&socket, &mut request));
         set.map_err(LinkError::tap(format!("set the TAP device's {what}")))
     }
 }

@@ -11,8 +11,8 @@ use nacelle_slot::channel::Descriptors;
 use nacelle_slot::protocol::split;
 use nacelle_virtio::card::Card;
 
-use crate::{Refusal, Trouble};
 use crate::protocol::{MAX_REGIONS, MemoryRegion, MemoryTable};
+use crate::{Refusal, Trouble};
 
 /// What memory is given in.
 const PAGE: u64 = 4096;

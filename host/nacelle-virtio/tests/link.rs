@@ -46,7 +46,9 @@ fn the_card_says_who_it_is() {
 #[test]
 fn frames_pass_as_they_are() {
     let (_slot, mut link) = start(LinkConfig::default());
-    let lengths = [MIN_FRAME, 60, 61, 64, 1514, LONGEST].into_iter().chain((0..100).map(|_| fastrand::usize(MIN_FRAME..=LONGEST)));
+    let lengths = [MIN_FRAME, 60, 61, 64, 1514, LONGEST]
+        .into_iter()
+        .chain((0..100).map(|_| fastrand::usize(MIN_FRAME..=LONGEST)));
     let mut bytes = 0;
     for (count, length) in (1..).zip(lengths) {
         let sent = frame(length);

@@ -22,8 +22,7 @@ pub const PAIRS: usize = 2;
 /// The ring for commands, if the driver takes all pairs.
 const CONTROL: usize = 2 * PAIRS;
 /// `VERSION_1`, `MQ`, `CTRL_VQ`, `STATUS`, `MAC`, `MTU`, segmentation with `CSUM`, and `HOST_UFO`, which the back end does not hand on.
-pub const OFFERED: u64 =
-    1 << 32 | MQ | 1 << 17 | 1 << 16 | 1 << 14 | 1 << 13 | 1 << 12 | 1 << 11 | 1 << 5 | 1 << 3 | 1;
+pub const OFFERED: u64 = 1 << 32 | MQ | 1 << 17 | 1 << 16 | 1 << 14 | 1 << 13 | 1 << 12 | 1 << 11 | 1 << 5 | 1 << 3 | 1;
 const MQ: u64 = 1 << 22;
 const HEADER: usize = 12;
 /// The code of a queue whose memory failed.
