@@ -93,7 +93,7 @@ test-long: soak cluster interop mutate  ## what make test has no time for: soak,
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release -p nacelle-fuzz
 	@NACELLE_LONG=1 NACELLE_WIDTHS="64 128 256 512" $(PYTHON) tools/test.py simulators rtl formal shell
 	@$(PYTHON) -m pip install -q --no-deps --require-hashes -r tools/requirements-board.lock
-	@NACELLE_LONG=1 $(PYTHON) -m pytest -q tests/test_board.py tests/test_examples.py tests/test_guest_card.py tests/test_guest_time.py
+	@NACELLE_LONG=1 $(PYTHON) -m pytest -q tests/test_board.py tests/test_examples.py tests/test_guest_card.py tests/test_guest_time.py tests/test_qemu_card.py
 	@$(PYTHON) tools/coverage.py
 
 test-management: setup-test setup-demo  ## what a device does without a host: registers, address, discovery, link, log, trace; against Linux programs (root)
@@ -158,7 +158,8 @@ dist: sim host wheel  ## sources, programs, the C library and the Python package
 setup-demo setup-test setup-interop: setup-%:
 	@sh tools/setup.sh $*
 
-setup-guest-time: setup-test  ## build User-mode Linux that can live in device time, for `nacelle guest-time` (once, 8 minutes of one core)
+# User-mode Linux that can live in device time, for `nacelle guest-time`: once, 8 minutes of one core.
+setup-guest-time: setup-test
 	@$(PYTHON) interop/guest_kernel.py
 
 # What the benchmark measures Nacelle beside, as far as this machine can have it.

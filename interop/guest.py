@@ -21,12 +21,14 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from image import Image
+from qemu import Qemu
 
 QEMU = "qemu-system-x86_64"
 ACCELERATOR = os.environ.get("NACELLE_ACCEL", "tcg")
@@ -89,10 +91,24 @@ class Job:
 class Guest:
     """A Linux with one soft-RoCE device, rxe0 on eth0. `ip` is its address with the length of the prefix.
 
+    Its network card is QEMU's on the wire, or what the options `card` make; memory is shared with these. `qemu` is another QEMU
+    than that of this machine.
+
     Raises GuestError if there is no QEMU.
     """
 
-    def __init__(self, image: Image, wire: Path, name: str, ip: str, *, mtu: int = 1500, memory_mib: int = 256) -> None:
+    def __init__(
+        self,
+        image: Image,
+        wire: Path,
+        name: str,
+        ip: str,
+        *,
+        mtu: int = 1500,
+        memory_mib: int = 256,
+        card: Sequence[str] = (),
+        qemu: Qemu | None = None,
+    ) -> None:
         self.name = name
         self.ip = ip.partition("/")[0]
         self.mtu = mtu
@@ -101,28 +117,33 @@ class Guest:
         self._jobs = 0
         self._console = tempfile.NamedTemporaryFile(prefix=f"guest-{name}-", suffix=".log")
         mac = "52:54:" + ipaddress.ip_address(self.ip).packed.hex(":")
-        if not shutil.which(QEMU):
+        if not qemu and not shutil.which(QEMU):
             raise GuestError(f"{QEMU} is missing. Try: sh tools/setup.sh interop")
+        own = [
+            "-netdev", f"dgram,id=net,local.type=unix,local.path={wire}/{name}.sock,"
+                       f"remote.type=unix,remote.path={wire}/switch.sock",
+            # Frames as they are on the wire: whole, with checksums, none merged.
+            "-device", f"virtio-net-pci,romfile=,netdev=net,mac={mac},csum=off,guest_csum=off,gso=off,guest_tso4=off,"
+                       "guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off",
+        ]  # fmt: skip
         self._control, theirs = socket.socketpair()
         with theirs:
             # Not -M microvm: without HPET Linux' calibration of the clock fails now and then on a busy machine.
             self._qemu = subprocess.Popen(
                 [
-                    QEMU, "-M", "pc,vmport=off", "-accel", ACCELERATOR, "-cpu", "qemu64",
-                    "-m", str(memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
+                    *(qemu.command if qemu else [QEMU]), "-M", "pc,vmport=off,memory-backend=memory", "-accel", ACCELERATOR,
+                    "-cpu", "qemu64", "-m", str(memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
                     "-kernel", str(image.kernel), "-initrd", str(image.initramfs),
                     "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off nokaslr no_timer_check"
                                f" GUEST_IP={ip} GUEST_MTU={mtu} GUEST_NAME={name}",
                     "-serial", f"file:{self._console.name}",
-                    "-netdev", f"dgram,id=net,local.type=unix,local.path={wire}/{name}.sock,"
-                               f"remote.type=unix,remote.path={wire}/switch.sock",
-                    # Frames as they are on the wire: whole, with checksums, none merged.
-                    "-device", f"virtio-net-pci,romfile=,netdev=net,mac={mac},csum=off,guest_csum=off,gso=off,guest_tso4=off,"
-                               "guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off",
+                    "-object", f"memory-backend-memfd,id=memory,size={memory_mib}M,share=on",
+                    *(card or own),
                     "-device", "virtio-serial-pci", "-chardev", f"socket,id=control,fd={theirs.fileno()}",
                     "-device", "virtserialport,chardev=control,name=control",
                 ],
-                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, stdout=self._console,
+                pass_fds=[theirs.fileno()], env=qemu.environment if qemu else None,
+                stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, stdout=self._console,
             )  # fmt: skip
 
     def __enter__(self) -> Self:

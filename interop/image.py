@@ -103,13 +103,17 @@ def digest(*parts: str | Path) -> str:
 class Apt:
     """apt with lists and a status of its own: what this machine has installed, or which Debian it is, makes no difference."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *suites: str) -> None:
+        """`suites`: of Debian, by default the guest's; packages are of the last that has them."""
+        self.suites = suites or (SUITE,)
         for name in ("state/lists/partial", "cache/archives/partial"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
         if not KEYRING.exists():
             raise ImageError(f"{KEYRING} is missing. Try: sh tools/setup.sh interop")
-        (folder / "sources.list").write_text(f"deb [signed-by={KEYRING}] {MIRROR} {SUITE} main\n")
+        lines = (f"deb [signed-by={KEYRING}] {MIRROR} {suite} main\n" for suite in self.suites)
+        (folder / "sources.list").write_text("".join(lines))
+        self.archives = folder / "cache/archives"
         self.options = [
             f"-oDir::State={folder}/state",
             f"-oDir::State::status={folder}/status",
@@ -136,6 +140,13 @@ class Apt:
     def download(self, names: list[str], folder: Path) -> None:
         """Fetches packages and checks their signatures."""
         run("apt-get", *self.options, "-qq", "download", *names, cwd=folder)
+
+    def unpack(self, names: list[str], root: Path) -> None:
+        """Fetches packages with all that they depend on, and unpacks them into a folder of their own."""
+        options = [*self.options, "-qq", "-y", "--no-install-recommends", "-t", self.suites[-1]]
+        run("apt-get", *options, "--download-only", "install", *names)
+        for deb in sorted(self.archives.glob("*.deb")):
+            run("dpkg-deb", "-x", deb, root)
 
 
 def fetch() -> dict[str, str]:

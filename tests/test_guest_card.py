@@ -210,7 +210,9 @@ with socket.create_server(("", 5000)) as server:
 def test_a_guest_sends_by_tcp_in_segments(wire: Wire, cards: Cards, namespace: list[str]) -> None:
     """To the kernel of this machine, which checks every checksum: more frames than the guest gives, none longer than the MTU."""
     capture = wire.folder / "capture.pcapng"
-    card = cards("card", "--tap", "nacelle0", "--capture", str(capture), before=namespace)
+    switch = wire.start("--json", "wire", "--tap", "nacelle0", before=namespace)
+    assert switch.stdout and switch.stdout.readline()
+    card = cards("card", "--capture", str(capture))
     for command in (f"address add {PEER}/16 dev nacelle0", "link set nacelle0 up"):
         subprocess.run([*namespace, "ip", *command.split()], check=True)
     data = os.urandom(100_000)

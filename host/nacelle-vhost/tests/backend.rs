@@ -294,7 +294,7 @@ fn what_cannot_be_is_refused() {
     let cases: Vec<(u32, Vec<u8>, Vec<&OwnedFd>, &str)> = vec![
         (request::SET_FEATURES, number(V1 | 1 << 26), vec![], "no migration"),
         (request::SET_FEATURES, number(V1 | 1 << 34), vec![], "not offered"),
-        (request::SET_FEATURES, number(V1 | 1 << 11), vec![], "not offered"),
+        (request::SET_FEATURES, number(V1 | 1 << 14), vec![], "not offered"),
         (request::SET_FEATURES, vec![0; 7], vec![], "another length"),
         (request::SET_PROTOCOL_FEATURES, number(1 << 63), vec![], "not offered"),
         (request::SET_PROTOCOL_FEATURES, number(ACK | 1 << 14), vec![], "need requests"),

@@ -35,10 +35,13 @@ pub(super) struct GuestCard {
 }
 
 impl GuestCard {
-    /// That of device `number`; `None` if it was built without one.
-    pub(super) fn new(world: &Rc<RefCell<World>>, number: usize) -> Option<Self> {
-        let facts = world.borrow_mut().device(number).slot_facts(NETWORK_CARD)?;
-        Some(Self { world: Rc::clone(world), number, facts, command: 0 })
+    /// That of device `number`, with its registers in reach; `None` if it was built without one.
+    pub(super) fn new(world: &Rc<RefCell<World>>, number: usize) -> Result<Option<Self>, PciError> {
+        let facts = world.borrow_mut().device(number).slot_facts(NETWORK_CARD);
+        let Some(facts) = facts else { return Ok(None) };
+        let mut card = Self { world: Rc::clone(world), number, facts, command: 0 };
+        card.settle()?;
+        Ok(Some(card))
     }
 
     /// Tells the model what configuration space says, once all that was written before has arrived.

@@ -82,7 +82,9 @@ impl CardPair {
             BackendConfig { front_end_timeout: patience, answered_calls: true, tell, ..BackendConfig::default() };
         let backend = |number: usize| {
             let listener = Listener::bind(sockets[number])?;
-            let card = GuestCard::new(&world, number).ok_or(DeviceError::Without { what: "network_card in [pcie]" })?;
+            let card = GuestCard::new(&world, number)
+                .map_err(|error| DeviceError::Create { why: error.to_string() })?
+                .ok_or(DeviceError::Without { what: "network_card in [pcie]" })?;
             Backend::new(listener, card, config).map_err(|error| DeviceError::Create { why: error.to_string() })
         };
         let backends = [backend(0)?, backend(1)?];

@@ -230,3 +230,13 @@ int nacelle_sim_slot_answer_message(nacelle_sim *sim, uint64_t token, const void
 int nacelle_sim_slot_pull_fault(nacelle_sim *sim, uint32_t function, nacelle_sim_slot_fault *fault) { return (void)function, (void)sim, (void)fault, 0; }
 int nacelle_sim_slot_get_stats(nacelle_sim *sim, nacelle_sim_slot_stats *stats) { return (void)sim, (void)stats, -1; }
 int64_t nacelle_sim_slot_violation(nacelle_sim *sim, char *text, size_t size) { return (void)sim, (void)text, (void)size, 0; }
+
+/* Nor on a line. */
+nacelle_sim_line *nacelle_sim_line_create(nacelle_sim *a, nacelle_sim *b, const nacelle_sim_line_config *config, char *error, size_t error_size) {
+    (void)a, (void)b, (void)config;
+    snprintf(error, error_size, "it has no line");
+    return NULL;
+}
+void nacelle_sim_line_destroy(nacelle_sim_line *line) { (void)line; }
+uint64_t nacelle_sim_line_run(nacelle_sim_line *line, uint64_t cycles, int stop) { return (void)line, (void)stop, cycles; }
+void nacelle_sim_line_get_stats(const nacelle_sim_line *line, int direction, nacelle_sim_line_stats *stats) { (void)line, (void)direction, (void)stats; }

@@ -143,7 +143,7 @@ fn the_card_is_a_virtio_network_device() {
         window = at;
         at = bytes[1].into();
     }
-    assert_eq!(found, [(1, 0, 64), (2, 0x100, 0x80), (3, 0x40, 1), (4, 0x80, 16), (5, 0, 0)]);
+    assert_eq!(found, [(1, 0, 64), (2, 0x100, 0x80), (3, 0x40, 1), (4, 0x80, 24), (5, 0, 0)]);
 
     // Registers of every width, by the BAR and by the window; those of the device beside them.
     driver.write32(0, FEATURE_SELECT, 1).unwrap();

@@ -36,7 +36,7 @@ mod kind {
 /// Where in the registers each of these is and how many bytes it has (docs/reference/virtio-net.md), as `rtl/virtio/virtio_pkg.sv`.
 const COMMON: (u32, u32) = (0x000, 64);
 const ISR: (u32, u32) = (0x040, 1);
-const DEVICE: (u32, u32) = (0x080, 16);
+const DEVICE: (u32, u32) = (0x080, 24);
 const NOTIFY: (u32, u32) = (0x100, 0x80);
 /// Bytes from the notifications of one queue to the next one's.
 const NOTIFY_MULTIPLIER: u32 = 4;
