@@ -127,7 +127,8 @@ def test_a_slot_has_one_program_and_the_log_says_how_it_ended(card: Wire) -> Non
     first.wait()
     copy(card, "in", "device:1", "--verify")
     [stopped] = stops(card)
-    assert stopped["ring"] == 1 and stopped["reason"] == "the function was reset" and stopped["count"] >= 1
+    # How many copies were under way is a matter of the machine's load: all may have been done, and more be waited for.
+    assert stopped["ring"] == 1 and stopped["reason"] == "the function was reset"
     # One that ends by itself leaves no entry.
     copy(card, "device:1", "-", "--length", "256")
     assert stops(card) == [stopped]

@@ -65,7 +65,7 @@ def test_a_file_of_rules(nic: Wire, tmp_path: Path) -> None:
     assert nic.json("filter", "list", "own")["offset"] == 14
     assert RULES[0] in nic.run("filter", "list", "own").stdout
     before = rules(nic)
-    for text, says in (("udp drop\ntcp dorp", 'line 2: "dorp"'), ("udp host queue 4", "4 pairs of queues"), ("offset 200", "112")):
+    for text, says in (("udp drop\ntcp dorp", 'line 2: "dorp"'), ("udp host queue 4", "up to 3"), ("offset 200", "112")):
         file.write_text(text + "\n")
         assert says in refused(nic, 2, "set", "own", str(file))
     assert "no rule at position 99" in refused(nic, 2, "delete", "own", "99")

@@ -150,7 +150,7 @@ fn the_card_is_a_virtio_network_device() {
     assert_eq!(driver.read32(0, FEATURE).unwrap() & VERSION_1, VERSION_1);
     driver.write16(0, QUEUE_SELECT, SEND).unwrap();
     assert_eq!(driver.read16(0, QUEUE_SIZE).unwrap(), 256);
-    assert_eq!(driver.read16(0, 0x12).unwrap(), 2, "two queues");
+    assert_eq!(driver.read16(0, 0x12).unwrap(), 9, "four pairs and the commands");
     let mut mac = [0; 6];
     driver.bar_read(0, 0x80, &mut mac).unwrap();
     for (offset, value) in [(8, QUEUE_SELECT as u32), (12, 2)] {
