@@ -106,6 +106,7 @@ class Guest:
         *,
         mtu: int = 1500,
         memory_mib: int = 256,
+        processors: int = 1,
         card: Sequence[str] = (),
         qemu: Qemu | None = None,
     ) -> None:
@@ -132,7 +133,8 @@ class Guest:
             self._qemu = subprocess.Popen(
                 [
                     *(qemu.command if qemu else [QEMU]), "-M", "pc,vmport=off,memory-backend=memory", "-accel", ACCELERATOR,
-                    "-cpu", "qemu64", "-m", str(memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
+                    "-cpu", "qemu64", "-smp", str(processors), "-m", str(memory_mib), "-nodefaults", "-display", "none",
+                    "-no-reboot",
                     "-kernel", str(image.kernel), "-initrd", str(image.initramfs),
                     "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off nokaslr no_timer_check"
                                f" GUEST_IP={ip} GUEST_MTU={mtu} GUEST_NAME={name}",
