@@ -48,11 +48,16 @@ def busy(wire: Wire) -> subprocess.Popen[bytes]:
     """A `nacelle copy` that copies, and waits for more of its input."""
     command = [str(NACELLE), "copy", "--slot", "card.sock", "-", "device:0"]
     child = subprocess.Popen(command, env=wire.environment, cwd=wire.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    feed(child)
+    return child
+
+
+def feed(child: subprocess.Popen[bytes]) -> None:
+    """Gives it more to copy; some of that is under way when this returns."""
     assert child.stdin
     # It takes the second 256 KiB when the first are on their way, and more than a pipe holds behind these when they are there.
     child.stdin.write(bytes(512 << 10))
     child.stdin.flush()
-    return child
 
 
 def stops(wire: Wire) -> list[dict[str, Any]]:
@@ -123,12 +128,12 @@ def test_a_slot_has_one_program_and_the_log_says_how_it_ended(card: Wire) -> Non
     (card.folder / "in").write_bytes(bytes(range(256)))
     first = busy(card)
     refused(card, "the device has gone", "in", "device:0", code=3)
+    feed(first)  # a busy machine may have done the rest meanwhile
     first.send_signal(signal.SIGKILL)
     first.wait()
     copy(card, "in", "device:1", "--verify")
     [stopped] = stops(card)
-    # How many copies were under way is a matter of the machine's load: all may have been done, and more be waited for.
-    assert stopped["ring"] == 1 and stopped["reason"] == "the function was reset"
+    assert stopped["ring"] == 1 and stopped["reason"] == "the function was reset" and stopped["count"] >= 1
     # One that ends by itself leaves no entry.
     copy(card, "device:1", "-", "--length", "256")
     assert stops(card) == [stopped]
