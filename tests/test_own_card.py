@@ -75,6 +75,7 @@ def test_the_kernel_pings_by_the_card(wire: Wire, namespace: list[str]) -> None:
     assert sources == {own.said["mac"]}, "the card sends them, not the kernel"
     counters = wire.control("card", "stats")["counters"]
     assert counters["slot.violations"] == counters["slot.iommu_faults"] == 0
+    assert counters["packet_drop_card_source"] == 0, "the kernel sends from the card's address from the first frame on"
 
 
 def test_the_kernels_tcp_by_two_cards(wire: Wire, namespace: list[str]) -> None:

@@ -39,9 +39,8 @@ impl Joined {
     /// Gives the kernel an interface of this name, whose card is in a slot, with this MAC address. The driver begins when the device
     /// answers, which it need not yet do.
     pub(crate) fn to_card(name: &str, slot: PathBuf, mac: MacAddr) -> Result<Self, Failure> {
-        let mut tap = Tap::open(name)?;
         // From another address the card does not send.
-        tap.set_mac(mac.0)?;
+        let mut tap = Tap::open_with_mac(name, mac.0)?;
         Ok(Self::carry("the kernel has lost its network card", move |stop| {
             let mut link = drive(&slot)?;
             tap.set_mtu(link.mtu().min(ETHERNET_MTU))?;

@@ -58,6 +58,25 @@ impl Tap {
     /// # Errors
     /// [`LinkError::BadPath`] if the name is no interface name; [`LinkError::Tap`] if the kernel refuses.
     pub fn open(name: &str) -> Result<Self, LinkError> {
+        let mut tap = Self::make(name)?;
+        tap.bring_up()?;
+        Ok(tap)
+    }
+
+    /// The same with a MAC address, from which all frames of the kernel are.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_mac(name: &str, mac: [u8; 6]) -> Result<Self, LinkError> {
+        let mut tap = Self::make(name)?;
+        let [family_low, family_high] = ARPHRD_ETHER.to_ne_bytes();
+        let [a, b, c, d, e, f] = mac;
+        tap.ioctl::<SIOCSIFHWADDR, _>("set the MAC address", [family_low, family_high, a, b, c, d, e, f])?;
+        tap.bring_up()?;
+        Ok(tap)
+    }
+
+    fn make(name: &str) -> Result<Self, LinkError> {
         if name.is_empty() || name.len() >= NAME_SIZE || name.contains('/') {
             return Err(LinkError::BadPath { path: name.into(), why: "interface names have 1 to 15 characters" });
         }
@@ -73,24 +92,13 @@ impl Tap {
         interface_ioctl::<TUNSETIFF>(&file, &mut request)
             .map_err(LinkError::tap(format!("make the TAP device {name}")))?;
 
-        let mut up = || -> io::Result<()> {
-            let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-            interface_ioctl::<SIOCGIFFLAGS>(&socket, &mut request)?;
-            request = request.with((request.flags() | IFF_UP).to_ne_bytes());
-            interface_ioctl::<SIOCSIFFLAGS>(&socket, &mut request)
-        };
-        up().map_err(LinkError::tap(format!("bring up the TAP device {name}")))?;
         Ok(Self { file, name: request.name, stats: LinkStats::default() })
     }
 
-    /// Gives the interface a MAC address, which the kernel's frames are from.
-    ///
-    /// # Errors
-    /// [`LinkError::Tap`] if the kernel refuses.
-    pub fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), LinkError> {
-        let [family_low, family_high] = ARPHRD_ETHER.to_ne_bytes();
-        let [a, b, c, d, e, f] = mac;
-        self.set::<SIOCSIFHWADDR, _>("MAC address", [family_low, family_high, a, b, c, d, e, f])
+    fn bring_up(&mut self) -> Result<(), LinkError> {
+        let flags = self.ioctl::<SIOCGIFFLAGS, _>("read the flags", [])?.flags() | IFF_UP;
+        self.ioctl::<SIOCSIFFLAGS, _>("set the flags", flags.to_ne_bytes())?;
+        Ok(())
     }
 
     /// Says how long packets of the kernel may be.
@@ -98,14 +106,21 @@ impl Tap {
     /// # Errors
     /// [`LinkError::Tap`] if the kernel refuses.
     pub fn set_mtu(&mut self, mtu: u16) -> Result<(), LinkError> {
-        self.set::<SIOCSIFMTU, _>("MTU", i32::from(mtu).to_ne_bytes())
+        self.ioctl::<SIOCSIFMTU, _>("set the MTU", i32::from(mtu).to_ne_bytes())?;
+        Ok(())
     }
 
-    fn set<const OPCODE: Opcode, const N: usize>(&mut self, what: &str, value: [u8; N]) -> Result<(), LinkError> {
+    /// An ioctl about the interface, by any socket: its request as the kernel leaves it.
+    fn ioctl<const OPCODE: Opcode, const N: usize>(
+        &self,
+        what: &str,
+        value: [u8; N],
+    ) -> Result<InterfaceRequest, LinkError> {
         let mut request = InterfaceRequest { name: self.name, value: [0; 24] }.with(value);
-        let set =
-            std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| interface_ioctl::<OPCODE>(&socket, &mut request));
-        set.map_err(LinkError::tap(format!("set the TAP device's {what}")))
+        std::net::UdpSocket::bind("0.0.0.0:0")
+            .and_then(|socket| interface_ioctl::<OPCODE>(&socket, &mut request))
+            .map_err(LinkError::tap(format!("{what} of the TAP device")))?;
+        Ok(request)
     }
 }
 

@@ -42,11 +42,7 @@ impl From<StartError> for Trouble {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Pci(error) => Self::Card(error),
-            StartError::Ring => Refusal("a ring is longer than the card's, or one that its features have not").into(),
-            _ => Refusal(
-                "the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments",
-            )
-            .into(),
+            StartError::Refused(why) => Refusal(why).into(),
         }
     }
 }

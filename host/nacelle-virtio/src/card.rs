@@ -117,14 +117,10 @@ const CONFIG_VECTOR: u16 = 0;
 
 /// Why a card does not begin to use rings, or one more.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StartError {
-    /// It wants other features.
-    #[error("the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments")]
-    Features,
-    /// It has no such ring.
-    #[error("a ring is longer than the card's, or one that its features have not")]
-    Ring,
+    /// It refuses what it is told.
+    #[error("{0}")]
+    Refused(&'static str),
     /// The function cannot be accessed.
     #[error(transparent)]
     Pci(#[from] PciError),
@@ -246,12 +242,12 @@ impl<D: PciDevice> Card<D> {
     /// Begins to use rings, with these features.
     ///
     /// # Errors
-    /// [`StartError`]; the card is halted then.
+    /// [`StartError`]; a card that refuses is halted.
     pub fn start(&mut self, features: u64, queues: Queues) -> Result<(), StartError> {
         let started = self.set_up(features, &queues);
         match started {
             Ok(()) => self.running = Some(queues),
-            Err(StartError::Features | StartError::Ring) => self.halt()?,
+            Err(StartError::Refused(_)) => self.halt()?,
             Err(StartError::Pci(_)) => {}
         }
         started
@@ -272,7 +268,9 @@ impl<D: PciDevice> Card<D> {
         state |= status::FEATURES_OK;
         device.write8(BAR, common::DEVICE_STATUS, state)?;
         if device.read8(BAR, common::DEVICE_STATUS)? & status::FEATURES_OK == 0 {
-            return Err(StartError::Features);
+            return Err(StartError::Refused(
+                "the card does not take the features: VERSION_1 is needed, and CSUM to cut frames into segments",
+            ));
         }
         device.write16(BAR, common::CONFIG_MSIX_VECTOR, CONFIG_VECTOR)?;
         for (number, queue) in queues.iter().enumerate() {
@@ -289,7 +287,7 @@ impl<D: PciDevice> Card<D> {
         let device = &mut self.device;
         device.write16(BAR, common::QUEUE_SELECT, number as u16)?;
         if queue.size > device.read16(BAR, common::QUEUE_SIZE)? {
-            return Err(StartError::Ring);
+            return Err(StartError::Refused("a ring is longer than the card's, or one that its features have not"));
         }
         device.write16(BAR, common::QUEUE_SIZE, queue.size)?;
         device.write16(BAR, common::QUEUE_MSIX_VECTOR, CONFIG_VECTOR + 1 + number as u16)?;

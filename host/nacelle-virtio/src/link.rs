@@ -101,9 +101,10 @@ impl<D: PciDevice> VirtioLink<D> {
         let alarm = device.alarm()?;
         let mut card = Card::new(device, config.reset_timeout)?;
         let features = card.offered() & FEATURES;
-        let mut mtu = [0; 2];
-        card.config(10, &mut mtu)?;
-        let mtu = if features & feature::MTU == 0 { USUAL_MTU } else { u16::from_le_bytes(mtu) };
+        let mut about = [0; 12];
+        card.config(0, &mut about)?;
+        let [a, b, c, d, e, f, status_low, status_high, _, _, mtu_low, mtu_high] = about;
+        let mtu = if features & feature::MTU == 0 { USUAL_MTU } else { u16::from_le_bytes([mtu_low, mtu_high]) };
         let longest = u32::from(mtu) + u32::from(ETHERNET);
         let room = HEADER + longest;
         let bytes = Ring::bytes(config.ring_size, room);
@@ -130,21 +131,18 @@ impl<D: PciDevice> VirtioLink<D> {
         }
         card.start(features, queues)?;
         card.notify(RECEIVE)?;
-        let mut link = Self {
+        Ok(Self {
+            link_up: is_up(features, [status_low, status_high]),
             card,
             rings,
             longest: longest as usize,
-            mac: [0; 6],
-            link_up: false,
+            mac: [a, b, c, d, e, f],
             ready,
             _alarm: alarm,
             patience: config.patience,
             untold: false,
             stats: LinkStats::default(),
-        };
-        link.card.config(0, &mut link.mac)?;
-        link.look_at_the_link()?;
-        Ok(link)
+        })
     }
 
     /// The address that frames of this station have.
@@ -165,13 +163,6 @@ impl<D: PciDevice> VirtioLink<D> {
         self.link_up
     }
 
-    fn look_at_the_link(&mut self) -> Result<(), PciError> {
-        let mut status = [0; 2];
-        self.card.config(6, &mut status)?;
-        self.link_up = self.card.offered() & feature::STATUS == 0 || u16::from_le_bytes(status) & LINK_UP != 0;
-        Ok(())
-    }
-
     /// Takes note of what the card has said.
     fn news(&mut self) -> Result<(), Ended> {
         let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; MAX_RINGS + 2];
@@ -183,7 +174,9 @@ impl<D: PciDevice> VirtioLink<D> {
         if said.is_empty() || !self.card.news()?.config {
             return Ok(());
         }
-        self.look_at_the_link()?;
+        let mut status = [0; 2];
+        self.card.config(6, &mut status)?;
+        self.link_up = is_up(self.card.offered(), status);
         match self.card.faults()?.first() {
             Some(&(ring, code)) => Err(Ended::GivenUp { ring, code }),
             None => Ok(()),
@@ -239,6 +232,11 @@ impl<D: PciDevice> VirtioLink<D> {
         }
         Ok(None)
     }
+}
+
+/// Whether the card's link works, which one without a status does not say.
+fn is_up(features: u64, status: [u8; 2]) -> bool {
+    features & feature::STATUS == 0 || u16::from_le_bytes(status) & LINK_UP != 0
 }
 
 /// The link has ended.
