@@ -140,7 +140,8 @@ build/tools/bin/cargo-mutants:
 
 bench: setup-test setup-bench sim-fast host  ## measure and print beside the goals (AREA=rtl|host|synth for a part)
 	@$(PYTHON) sim/build.py --device two-memories
-	@test ! -e build/guest/stamp || $(PYTHON) sim/build.py --fast --device nic
+	@$(PYTHON) sim/build.py --device slot
+	@$(PYTHON) sim/build.py $(if $(wildcard build/guest/stamp),--fast) --device nic
 	@$(PYTHON) bench/bench.py $(AREA)
 
 report: setup-test  ## put the figures of the last bench into the documents

@@ -11,8 +11,11 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from copies import LONGEST_ALONE
+from copies import SIZES as COPIES
 from host_sizes import TRANSFERS
 from sizes import size_name
+from source_table import CLOCK_MHZ
 from transport import LOSSES, MTUS, SIZES, VERBS, ceiling
 
 # The same results make the same files.
@@ -115,6 +118,35 @@ def host_loss(values: dict[str, float], axes: Any) -> None:
     axes.set(xlabel="frames lost, %", ylabel="goodput, % of each one's own without loss", ylim=(0, 110), title="Software over loss")
 
 
+# Of RecoNIC (U250, Gen3 x16), as published: what its copies reach from 512 KiB on, and what a small one takes.
+RECONIC_GBS, RECONIC_GBS_FROM, RECONIC_SMALL_US = 13, 512 << 10, 22
+COPY_WAYS = {"to_device": "host to device", "to_host": "device to host"}
+
+
+def copy_rates(values: dict[str, float], axes: Any) -> None:
+    """Throughput of copies between host and device memory over their size."""
+    for way, label in COPY_WAYS.items():
+        axes.plot(COPIES, [values[f"rtl.copy.{way}.{size_name(size)}.rate"] for size in COPIES], marker=".", label=label)
+    theirs = [size for size in COPIES if size >= RECONIC_GBS_FROM]
+    axes.plot(theirs, [RECONIC_GBS] * len(theirs), "k--", linewidth=1, label="RecoNIC, host to device, as published")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(COPIES, [size_name(size) for size in COPIES])
+    axes.set(xlabel="bytes of a copy", ylabel="GB/s", title="Many copies, slot of Gen3 x16 at 512 bits", ylim=(0, 15))
+
+
+def copy_times(values: dict[str, float], axes: Any) -> None:
+    """Time of one copy over its size."""
+    sizes = [size for size in COPIES if size <= LONGEST_ALONE]
+    for way, label in COPY_WAYS.items():
+        times = [values[f"rtl.copy.{way}.{size_name(size)}.cycles"] / CLOCK_MHZ for size in sizes]
+        axes.plot(sizes, times, marker=".", label=f"{label}: doorbell to completion seen")
+    axes.axhline(RECONIC_SMALL_US, color="k", linestyle="--", linewidth=1, label="RecoNIC, small messages, as published")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sizes, [size_name(size) for size in sizes])
+    axes.set(xlabel="bytes of a copy", ylabel="us", title="One copy, slot of Gen3 x16 at 512 bits, host in lock-step")
+
+
 PLOTS = {
     "bandwidth": bandwidth,
     "queue-pairs": queue_pairs,
@@ -122,6 +154,8 @@ PLOTS = {
     "peers": peers,
     "transfers": transfers,
     "loss": host_loss,
+    "copy-rates": copy_rates,
+    "copy-times": copy_times,
 }
 
 

@@ -2,7 +2,8 @@
 """Figures of the simulated device at 512 bits: exact, in device cycles; and how fast the simulation runs.
 
 Here: one device and callers that cost no time. Between two devices: transport.py. With a slow memory: slow_memory.py. Several
-devices on a switch: star.py, switch.py. The model of DRAM: dram.py. Linux over the network card: guest_time.py.
+devices on a switch: star.py, switch.py. The model of DRAM: dram.py. In a slot: copies.py, card.py; Linux over
+the network card: guest_time.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import card
+import copies
 import device_time
 import dram
 import guest_time
@@ -124,5 +127,7 @@ def measure() -> Iterator[Result]:
     yield from dram.measure()
     yield from star.measure()
     yield from switch.measure()
+    yield from copies.measure()
+    yield from card.measure()
     yield from guest_time.measure()
     yield from simulation()

@@ -5,122 +5,28 @@ for a shared address, interrupts, resets, floods. The driver is written from the
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
 import pytest
 from nacelle_sim import NO_RATE_LIMIT
 from nacelle_tb.cci import address
 from nacelle_tb.classifier import DROP, MIRROR, Rule
 from nacelle_tb.load import Flow, Load
-from nacelle_tb.net_driver import NetDriver
-from nacelle_tb.peer import Peer
+from nacelle_tb.long import rounds
+from nacelle_tb.nic import IOVA, SIZE, Nic, now
 from nacelle_tb.session import SimDevice, configure
-from nacelle_tb.virtio import DATA_VALID, F_EVENT_IDX, F_GUEST_CSUM, F_MRG_RXBUF, F_STATUS, F_VERSION_1, Received, receive
+from nacelle_tb.virtio import DATA_VALID, receive
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
-T = TypeVar("T")
-IOVA = 0x4_0000_0000
-SIZE = 1 << 21
 MSIX = 0x1000
 DEVICE_AT = 0x80
-FEATURES = 1 << F_VERSION_1 | 1 << F_MRG_RXBUF | 1 << F_GUEST_CSUM | 1 << F_STATUS | 1 << F_EVENT_IDX
 SHARED, PROMISCUOUS, HOST_ARP, HOST_ECHO, ANY_SOURCE, LINK, BUILT = 1, 2, 4, 8, 16, 1 << 30, 1 << 31
 LONG = 9014
 """Bytes of the longest frame without a tag"""
-
-
-class CardRegisters:
-    """The first page of BAR 0 of the card's function."""
-
-    def __init__(self, device: SimDevice) -> None:
-        self.card = device.slot.card
-
-    async def read(self, addr: int) -> tuple[int, ...]:
-        return (self.card.register(addr),)
-
-    async def write(self, addr: int, value: int, strobes: int = 15) -> int:
-        first = (strobes & -strobes).bit_length() - 1
-        length = strobes.bit_count()
-        self.card.write(0, addr + first, (value >> 8 * first & (1 << 8 * length) - 1).to_bytes(length, "little"))
-        return 0
-
-
-class HostMemory:
-    """What the card's function reaches."""
-
-    def __init__(self, device: SimDevice) -> None:
-        self.card = device.slot.card
-
-    def read(self, addr: int, length: int) -> bytes:
-        return self.card.host_read(addr, length)
-
-    def write(self, addr: int, data: bytes) -> None:
-        self.card.host_write(addr, data)
-
-
-def now(work: Coroutine[Any, Any, T]) -> T:
-    """Runs what waits for nothing but the device, which is stepped meanwhile."""
-    try:
-        work.send(None)
-    except StopIteration as result:
-        return result.value
-    raise AssertionError("it waits for something else")
-
-
-class Nic:
-    """The device and the driver of its card."""
-
-    def __init__(self, device: SimDevice) -> None:
-        self.device, self.peer = device, Peer()
-
-        async def wait(cycles: int) -> None:
-            device.step(cycles)
-
-        self.driver = NetDriver(wait, HostMemory(device), CardRegisters(device), FEATURES, SIZE, base=IOVA, size=128)
-        word = (self.peer.device_mac.replace(":", ""),)
-        self.device_mac = self.peer.device_mac
-        first = int(word[0][:2], 16)
-        self.mac = f"{first ^ 4 | 2:02x}{self.device_mac[2:]}"
-
-    def begin(self, buffers: int = 100) -> Nic:
-        """The driver initializes its card and posts buffers."""
-        now(self.driver.initialize())
-        self.post(buffers)
-        return self
-
-    def post(self, buffers: int) -> None:
-        for _ in range(buffers):
-            self.driver.post(0, [2048])
-        now(self.driver.show(0))
-        self.device.step(4000)
-
-    def settings(self, value: int) -> None:
-        self.device.write(address("NETWORK_CARD"), value)
-
-    def send(self, *frames: bytes) -> None:
-        for frame in frames:
-            self.driver.transmit(frame, 1, cuts=random.choice([0, 2]))
-        now(self.driver.show(1))
-
-    def arrive(self, frame: bytes) -> None:
-        """A frame of the line, outside of a load."""
-        self.device.send(frame)
-        self.device.step(500)
-        assert self.device.rx_stamp() is not None
-
-    def received(self, cycles: int = 40_000) -> Received:
-        return now(self.driver.received(0, cycles))
-
-    def counter(self, name: str) -> int:
-        return now(self.driver.counter(name))
-
-    def ether(self, to: str | None = None) -> Ether:
-        return Ether(src=self.peer.mac, dst=to or self.mac)
 
 
 @pytest.fixture
@@ -269,7 +175,7 @@ def test_a_reset_under_load(nic: Nic, by: str) -> None:
     flow = Flow(2, "write", 1024, 4, (0x1000_0000,))
     load = Load(device, [flow])
     leaving: list[bytes] = []
-    for turn in range(4):
+    for turn in range(rounds(4)):
         for _ in range(20):
             load.send_other(kinds(nic, nic.mac, "10.0.0.77")[0])
         for _ in range(20):

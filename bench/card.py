@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network card in a device in a slot of Gen3 x16: cycles a frame, one way and both, and time from the line to the driver's ring
+and from the driver's notification to the line. No rate of the line is kept, so the card and the slot are what is measured.
+
+The driver is in lock-step: its processor costs no time, its accesses what the slot says. One pair of queues, a buffer a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nacelle_sim import NO_RATE_LIMIT
+from nacelle_tb.nic import IOVA, SIZE, Nic, now
+from nacelle_tb.session import SimDevice, configure
+from nacelle_tb.virtio import Buffer, Virtqueue, header
+from result import Result
+
+SOURCE = "network card"
+UNSET = "none is set"
+QUEUE = 256
+LENGTHS = (64, 1514)
+"""Bytes of a frame, without FCS"""
+LINE_BYTES = 50
+"""100 Gbit/s at 250 MHz, a cycle"""
+ON_THE_LINE = 24
+"""Preamble, FCS and gap"""
+FRAMES, FIRST = 400, 100
+"""Frames of a run, and how many of them pass before it is measured"""
+WAYS = {"receive": (True, False), "transmit": (False, True), "both": (True, True)}
+
+
+@contextmanager
+def nic(data_w: int) -> Iterator[Nic]:
+    """A device with its card set up, which has no buffers yet. It has broken no rule of the slot at the end."""
+    with SimDevice(data_w, device="nic", line_rate_mbps=NO_RATE_LIMIT) as device:
+        for function in (device.slot, device.slot.card):
+            function.enable()
+        device.slot.card.map(IOVA, SIZE)
+        configure(device)
+        yield Nic(device, QUEUE).begin(0)
+        device.slot.check()
+
+
+def frame_of(card: Nic, length: int) -> bytes:
+    """One that no unit of the device takes."""
+    return (bytes(card.ether())[:12] + b"\x88\xb5").ljust(length, b"\0")
+
+
+class Way:
+    """A queue of the card that is kept full, and when its frames were done."""
+
+    def __init__(self, card: Nic, number: int, buffers: list[Buffer]) -> None:
+        self.card, self.number, self.buffers = card, number, buffers
+        self.queue: Virtqueue = card.driver.queues[number]
+        self.done = 0
+        self.first = self.last = (0, 0)
+        """Frames that were done in a cycle: of the first hundred, and at the end"""
+        for buffer in buffers:
+            self.queue.add([buffer], token=buffer)
+        now(card.driver.show(number))
+
+    def step(self) -> None:
+        """Gives each buffer that came back once more."""
+        fresh = 0
+        while (taken := self.queue.take()) is not None:
+            buffer = taken[2]
+            self.queue.add([buffer], token=buffer)
+            fresh += 1
+        if fresh:
+            now(self.card.driver.show(self.number))
+            self.done += fresh
+            self.last = (self.card.device.stats.cycles, self.done)
+            if not self.first[1] and self.done >= FIRST:
+                self.first = self.last
+
+    def cycles(self) -> float:
+        """A frame."""
+        return (self.last[0] - self.first[0]) / (self.last[1] - self.first[1])
+
+
+def cycles_a_frame(data_w: int, length: int, receives: bool, transmits: bool) -> float:
+    """Of the slower way."""
+    with nic(data_w) as card:
+        device, heap = card.device, card.driver.heap
+        frame, room = frame_of(card, length), len(header()) + length
+        ways = []
+        if receives:
+            ways.append(Way(card, 0, [Buffer(heap.take(2048), 2048, True) for _ in range(QUEUE)]))
+        if transmits:
+            at = heap.take(room)
+            card.driver.memory.write(at, header() + frame)
+            ways.append(Way(card, 1, [Buffer(at, room)] * QUEUE))
+        device.step(4000)
+        arriving = 0
+        while min(way.done for way in ways) < FRAMES:
+            while receives and arriving < ways[0].done + 3 * QUEUE // 4:
+                device.send(frame)
+                arriving += 1
+            device.step(20)
+            while device.pull() is not None or device.rx_stamp() is not None:
+                pass
+            for way in ways:
+                way.step()
+            if device.stats.cycles > 2_000_000:
+                raise RuntimeError(f"frames of {length} bytes do not pass")
+        if lost := card.counter("RX_NO_BUFFER") + device.counter("packet_drop_overflow"):
+            raise RuntimeError(f"{lost} frames were dropped")
+        return max(way.cycles() for way in ways)
+
+
+def latencies(data_w: int, length: int) -> tuple[int, int]:
+    """Last beat of a frame in to its entry in the used ring; notification to first beat of a frame out. Cycles, alone."""
+    with nic(data_w) as card:
+        device, driver = card.device, card.driver
+        frame = frame_of(card, length)
+        card.post(8)
+        device.send(frame)
+        while driver.queues[0].take() is None:
+            device.step(1)
+        seen = device.stats.cycles
+        stamp = device.rx_stamp()
+        if stamp is None:
+            raise RuntimeError("the frame has not entered")
+        while device.pull() is not None:
+            pass
+        driver.transmit(frame)
+        begin = device.stats.cycles
+        now(driver.show(1))
+        while (sent := device.recv()) is None or sent.frame != frame:
+            pass
+        return seen - stamp.last_beat, sent.first_beat - begin
+
+
+def measure(data_w: int = 512) -> Iterator[Result]:
+    """All of them."""
+    with nic(data_w) as card:
+        how = f"make bench AREA=rtl; {data_w} bits, queues of {QUEUE}, {card.device.slot}"
+    for length in LENGTHS:
+        for way, (receives, transmits) in WAYS.items():
+            goal = 8 if length == 64 else (length + ON_THE_LINE) / LINE_BYTES
+            cycles = cycles_a_frame(data_w, length, receives, transmits)
+            yield Result(f"rtl.card.{way}.{length}B.cycles", cycles, "cycles", goal, "lower", SOURCE, how)
+        arrived, left = latencies(data_w, length)
+        yield Result(f"rtl.card.arrival.{length}B.cycles", arrived, "cycles", None, "lower", UNSET, how)
+        yield Result(f"rtl.card.departure.{length}B.cycles", left, "cycles", None, "lower", UNSET, how)
+
+
+if __name__ == "__main__":
+    import sys
+
+    for result in measure(int(sys.argv[1]) if len(sys.argv) > 1 else 512):
+        print(result.line(), flush=True)
