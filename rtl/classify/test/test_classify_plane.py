@@ -14,6 +14,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from nacelle_tb.bench import AxilSlave, AxisMonitor, Plain, run
 from nacelle_tb.cci import offset
 from nacelle_tb.classifier import ACTION_WORD, DEVICE, DROP, GROUP, HOST, MIRROR, Rule, pair
+from nacelle_tb.long import rounds
 from nacelle_tb.streams import CLOCK_NS, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.values import digits
@@ -257,7 +258,7 @@ async def rules_are_what_scapy_finds(dut) -> None:
     bench = await begin(dut)
     for window in (14, 0):
         await bench.install(random_table(window, 60), window)
-        frames = [random_frame() for _ in range(400)]
+        frames = [random_frame() for _ in range(rounds(400))]
         decided = check(bench, frames, await bench.pass_(frames))
         assert len(decided) > 5
         for position in bench.table:

@@ -14,6 +14,7 @@ from nacelle_tb.bench import run
 from nacelle_tb.device import named
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.kernel import kernel_ports
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -136,7 +137,7 @@ class Host:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def data_of_a_host_is_read(dut, stall: float) -> None:
     """The request of the region set-up is what a host with windows expects; the bytes are the host's, none around them change."""
     host = Host(dut, stall)

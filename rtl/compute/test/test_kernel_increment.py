@@ -9,6 +9,7 @@ import cocotb
 import pytest
 from nacelle_tb.bench import run
 from nacelle_tb.kernel import kernel_ports
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -19,7 +20,7 @@ SUCCESS, MEMORY_ERROR = (constant(f"compute_pkg::RESULT_{name}") for name in ("S
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def every_byte_of_every_region(dut, stall: float) -> None:
     """Of sizes around those of one, two and more transfers, at any address; no byte beside them. Errors of any transfer."""
     job = StreamSource(dut, "job", "compute_pkg::job_t", stall)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from nacelle_tb.bench import run
 from nacelle_tb.kernel import kernel_ports
-from nacelle_tb.long import LONG
+from nacelle_tb.long import LONG, alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource, start
@@ -112,7 +112,7 @@ def check(c: np.ndarray, want: np.ndarray, what: str) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], dtype=[INT32, FLOAT32])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), dtype=[INT32, FLOAT32])
 async def any_shape(dut, stall: float, dtype: int) -> None:
     bench = Bench(dut, stall, latency=(5, 60))
     await start(dut)

@@ -15,6 +15,7 @@ from nacelle_tb.bench import run
 from nacelle_tb.device import DEVICES, load
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.kernel import kernel_ports
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -56,7 +57,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4], slowest=[0, 5])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]), slowest=[0, 5])
 async def each_address_is_answered_in_its_place(dut, stall: float, slowest: int) -> None:
     bench = Bench(dut, stall, slowest)
     await start(dut)

@@ -14,6 +14,7 @@ from nacelle_tb.cci import offset
 from nacelle_tb.device import DEVICES, load
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.kernel import kernel_ports
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -67,7 +68,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def datagrams_go_back_while_it_is_told_to(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
@@ -116,7 +117,7 @@ async def a_datagram_is_reflected_two_cycles_later(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_region_is_sent(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
@@ -161,7 +162,7 @@ async def a_region_that_is_not_well_formed_is_sent_up_to_there(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def datagrams_are_received(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

@@ -12,6 +12,7 @@ from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import run
 from nacelle_tb.cci import offset
 from nacelle_tb.kernel import kernel_ports
+from nacelle_tb.long import alternately
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant
@@ -71,7 +72,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4], qps=[1, 5])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]), qps=[1, 5])
 async def posts_what_the_registers_say(dut, stall: float, qps: int) -> None:
     bench = Bench(dut, stall)
     await start(dut)

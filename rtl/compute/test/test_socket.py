@@ -8,6 +8,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, OKAY, SLVERR
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
@@ -23,7 +24,7 @@ def plus_one(data: bytes) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def every_byte_of_every_region(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

@@ -11,6 +11,7 @@ import pytest
 from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 
@@ -64,7 +65,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_connection_is_opened_and_closed(dut, stall: float) -> None:
     """By the kernel, by the peer, and refused by the peer; the request carries what the kernel says, and no right on memory."""
     bench = Bench(dut, stall)
@@ -204,7 +205,7 @@ async def a_kernel_that_takes_no_news_holds_up_nobody(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def any_order_of_events(dut, stall: float) -> None:
     """Random commands, ends and cuts: each connection of the manager is closed at most once, ends once, and is answered once."""
     bench = Bench(dut, stall)

@@ -9,6 +9,7 @@ from pathlib import Path
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
 from socket_bench import REFUSED, SUCCESS, TIMEOUT, TIMEOUTS, Bench, kernels_of_tests, run_socket
@@ -37,7 +38,7 @@ MODES = {
 
 
 @cocotb.test()
-@cocotb.parametrize(what=list(MODES), early=[False, True], stall=[0.0, 0.3])
+@cocotb.parametrize(what=list(MODES), early=[False, True], stall=alternately([0.0, 0.3]))
 async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> None:
     bench = Bench(dut, stall, latency=(1, 20))
     mode = MODES[what] | EARLY * early

@@ -13,6 +13,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.axil import Monitor, Slave
 from nacelle_tb.cci import offset
 from nacelle_tb.device import DEVICES, load
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, SLVERR
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -113,7 +114,7 @@ class Scene(Bench):
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def one_takes_the_others_place(dut, stall: float) -> None:
     scene = Scene(dut, stall)
     await scene.start()
@@ -232,7 +233,7 @@ async def it_goes_back(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def one_that_does_not_say_what_it_is_goes_again(dut, stall: float) -> None:
     """By itself, within a bound, whatever it does meanwhile."""
     scene = Scene(dut, stall)

@@ -7,6 +7,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.cci import offset
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import OKAY
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
@@ -98,7 +99,7 @@ async def without_a_job_memory_is_what_software_gives(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_cut_waits_for_what_is_outstanding(dut, stall: float) -> None:
     """The kernel is cut off with work requests under way: its job ends when they do; the next one gets no completion of them."""
     bench = Bench(dut, stall)

@@ -31,6 +31,7 @@ from nacelle_tb.copy import (
     descriptor,
     generation,
 )
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, start, wait_cycles
@@ -164,7 +165,7 @@ def copies(count: int, longest: int = 3000) -> Iterator[tuple[int, int, int]]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], most=[1, 32])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), most=[1, 32])
 async def both_rings_go_round(dut, stall: float, most: int) -> None:
     """Lists of descriptors, each with a report; some with an interrupt, which never is before its completion."""
     bench = Bench(dut, stall)

@@ -9,6 +9,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, AxisSource, Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -90,7 +91,7 @@ def lengths(step: int) -> list[int]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4], latency=[1, (1, 60)])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]), latency=[1, (1, 60)])
 async def bytes_go_where_they_belong(dut, stall: float, latency: int | tuple[int, int]) -> None:
     """Any alignment of both sides, beside reads of descriptors and completions."""
     bench = Bench(dut, stall, latency)
@@ -125,7 +126,7 @@ async def bytes_go_where_they_belong(dut, stall: float, latency: int | tuple[int
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def a_failed_read_writes_nothing_of_its_piece(dut, stall: float) -> None:
     """The list ends with its first error, the next list has none of it."""
     bench = Bench(dut, stall)

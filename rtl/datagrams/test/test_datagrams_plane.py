@@ -16,6 +16,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Several, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.record import FRAME_RX, mapped, number, record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -186,7 +187,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_kernel_gets_what_comes_to_its_port(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     for at, length in enumerate(LENGTHS + random.sample(range(LONGEST), 10)):
@@ -242,7 +243,7 @@ async def what_is_first_and_how_late(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def what_a_kernel_sends_is_as_scapy_makes_it(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     for i, length in enumerate(LENGTHS + random.sample(range(LONGEST), 10)):

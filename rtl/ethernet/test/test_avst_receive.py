@@ -8,6 +8,7 @@ import pytest
 from avst import Source
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, start, wait_cycles
 
 FATAL = 0b010111
@@ -24,7 +25,7 @@ def sizes(dut, count: int) -> list[int]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.6])
+@cocotb.parametrize(stall=alternately([0.0, 0.6]))
 async def frames_come_as_they_are(dut, stall: float) -> None:
     source, sink = Source(dut, "in", width(dut)), AxisSink(dut, "out")
     await start(dut)

@@ -8,11 +8,12 @@ import pytest
 from avst import Sink
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSource, start
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.6])
+@cocotb.parametrize(stall=alternately([0.0, 0.6]))
 async def frames_leave_as_they_are(dut, stall: float) -> None:
     width = len(dut.out_data)
     source, sink = AxisSource(dut, "in", stall), Sink(dut, "out", width, stall)

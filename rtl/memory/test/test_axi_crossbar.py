@@ -7,6 +7,7 @@ from collections import deque
 import cocotb
 import pytest
 from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, Several, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiDriver, AxiMemory
 from nacelle_tb.streams import start, wait_cycles
 
@@ -30,7 +31,7 @@ def memories(dut, **of_the_second: object) -> list[AxiMemory]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4], reorder=[False, True])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]), reorder=[False, True])
 async def every_master_finds_every_memory(dut, stall: float, reorder: bool) -> None:
     """Each has a part of each memory; results come in the order of its addresses, whichever memory they are of."""
     memory = memories(dut, latency=(1, 60), stall=stall, reorder=reorder, first={"latency": (1, 9), "stall": stall})

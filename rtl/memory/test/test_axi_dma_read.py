@@ -8,6 +8,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxiMaster, AxisSource, Plain, Sink, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSink, StreamSource, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
@@ -38,7 +39,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def packets_are_what_memory_holds(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import AxiMaster, AxisSink, Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.widths import WIDTHS
@@ -35,7 +36,7 @@ def lengths(step: int) -> list[int]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def bytes_land_where_they_belong(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

@@ -8,6 +8,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, run
 from nacelle_tb.ecc import WORD, EccMemory
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, OKAY, SLVERR, AxiDriver
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.widths import at_width
@@ -47,7 +48,7 @@ def two_flips() -> int:
 
 
 @cocotb.test()
-@cocotb.parametrize(lines=[2, 12, 200], stall=[0.0, 0.3])
+@cocotb.parametrize(lines=[2, 12, 200], stall=alternately([0.0, 0.3]))
 async def bytes_land_where_they_belong(dut, lines: int, stall: float) -> None:
     """Writes of any bytes to few places, so that many meet; all others stay. Bits flip at rest, one of a word."""
     memory = EccMemory(dut, "out", SIZE, latency=(1, 60), stall=stall, noise=True)

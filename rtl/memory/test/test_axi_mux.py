@@ -8,6 +8,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, Several, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiDriver, AxiMemory
 from nacelle_tb.streams import start, wait_cycles
 
@@ -17,7 +18,7 @@ SIZE = 1 << 16
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4], reorder=[False, True])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]), reorder=[False, True])
 async def each_master_gets_its_own(dut, stall: float, reorder: bool) -> None:
     memory = AxiMemory(dut, "out", SIZE, latency=(1, 40), stall=stall, reorder=reorder, noise=True)
     memory.write(0, random.randbytes(SIZE))

@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import AxiSlave, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, OKAY, AxiDriver
 from nacelle_tb.streams import start, wait_cycles
 
@@ -13,7 +14,7 @@ SIZE = 1 << 13
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def bytes_are_as_they_were_written(dut, stall: float) -> None:
     master = AxiDriver(dut, "in", stall)
     await start(dut)

@@ -7,6 +7,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, AxiSlave, Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import SLVERR, AxiDriver, AxiMemory
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import struct
@@ -36,7 +37,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def only_the_window_is_reached(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

@@ -10,6 +10,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 
 
@@ -30,7 +31,7 @@ def bursts(addr: int, length: int, step: int, block: int) -> list[dict[str, int]
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def bursts_are_the_transfer(dut, stall: float) -> None:
     step = int(os.environ["BYTES"])
     cmd = StreamSource(dut, "cmd", "memory_pkg::dma_cmd_t", stall, noise=True)

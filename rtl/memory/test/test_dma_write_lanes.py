@@ -8,6 +8,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxiMaster, AxisSink, Plain, Several, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
@@ -72,7 +73,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def random_packets(dut, stall: float) -> None:
     bench = Bench(dut, stall, {"latency": (1, 300), "stall": 0.5})
     bench.memory[0].errors = [(BASES[0] + 0xF000, BASES[0] + 0xFFFF)]

@@ -8,6 +8,7 @@ import random
 import cocotb
 import packet_frames as frames
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -129,7 +130,7 @@ async def announces_itself(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def answers_a_request_and_learns_from_it(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     mac, ip = host(7)
@@ -192,7 +193,7 @@ async def a_target_is_requested_now_and_then(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def targets_are_resolved_side_by_side(dut, stall: float) -> None:
     """Unresolvable addresses do not delay others; queries are answered in order, ARP replies come in any order."""
     bench = await Bench(dut, stall).start()
@@ -409,7 +410,7 @@ async def without_an_address_it_is_silent(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def probes_and_announcements(dut, stall: float) -> None:
     """RFC 5227, 2.1.1 and 2.3: of a claim, also without an address."""
     bench = await Bench(dut, stall).start(announced=False, ip="0.0.0.0")
@@ -470,7 +471,7 @@ def host6(n: int) -> tuple[str, str]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def solicitations_are_answered(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start(ipv6=True)
     asked = [

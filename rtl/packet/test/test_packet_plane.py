@@ -10,7 +10,7 @@ import packet_frames as frames
 import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import run
-from nacelle_tb.long import some
+from nacelle_tb.long import alternately, some
 from nacelle_tb.record import headers, says
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -40,7 +40,7 @@ def echo_reply(request: bytes) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     sizes = [0, 1, 17, 18, 21, 22, 23, 56, 1472, 4182] + [random.randrange(3000) for _ in range(10)]
@@ -57,7 +57,7 @@ async def echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def ipv6_echo_requests_of_every_size_are_answered(dut, stall: float) -> None:
     """From the address that was asked, among echo requests of IPv4."""
     bench = await Bench(dut, stall).start(ipv6=True)
@@ -112,7 +112,7 @@ async def ipv6_goes_its_ways(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def classes_do_not_disturb_each_other(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     roce, replies, udp, silent = [], 0, 0, 0
@@ -434,7 +434,7 @@ async def whose_senders_may_be_told(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def datagrams_to_a_kernel_have_a_route_of_their_own(dut, stall: float) -> None:
     """Those from one host to the device alone, to a port that a kernel has and no service. RoCE frames among them come in each of
     their beats, and nobody is told that a port is unreachable."""

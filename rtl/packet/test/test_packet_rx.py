@@ -12,6 +12,7 @@ from cocotb.utils import get_sim_time
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.record import FRAME_RX, headers, says
 from nacelle_tb.streams import CLOCK_NS, AxisSink, AxisSource, StreamSink, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -250,7 +251,7 @@ async def messages_to_the_group_of_mdns(dut, mdns: bool, dhcp: bool) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def frames_of_other_classes_come_whole(dut, stall: float) -> None:
     """VLAN tags, IPv6, TCP, groups, what is unknown: the record and the whole frame, and a good RoCE frame behind each."""
     bench = await Bench(dut, 0.9 if stall else 0.0, stall, stall).start()
@@ -349,7 +350,7 @@ def struct_pack(frame: bytes | bytearray) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def every_kind_of_good_ipv6_frame(dut, stall: float) -> None:
     bench = await Bench(dut, 0.9 if stall else 0.0, stall, stall, ipv6=True).start()
     packets = good_ipv6_frames() + good_frames()
@@ -412,7 +413,7 @@ async def frames_of_linux(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stalls=[(0.0, 0.0, 0.0), (0.9, 0.3, 0.3), (0.0, 0.97, 0.2), (0.0, 0.2, 0.97)])
+@cocotb.parametrize(stalls=alternately([(0.0, 0.0, 0.0), (0.9, 0.3, 0.3), (0.0, 0.97, 0.2), (0.0, 0.2, 0.97)]))
 async def random_frames_and_mangled_ones(dut, stalls: tuple[float, float, float]) -> None:
     bench = await Bench(dut, *stalls, ipv6=True).start()
     items, pool = [], good_frames() + good_ipv6_frames()

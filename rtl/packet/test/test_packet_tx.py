@@ -11,6 +11,7 @@ import pytest
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Several, Sink, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 from nacelle_tb.widths import WIDTHS, at_width
@@ -114,7 +115,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stalls=[(0.0, 0.0, 0.0), (0.3, 0.3, 0.3), (0.6, 0.1, 0.0), (0.0, 0.0, 0.7)])
+@cocotb.parametrize(stalls=alternately([(0.0, 0.0, 0.0), (0.3, 0.3, 0.3), (0.6, 0.1, 0.0), (0.0, 0.0, 0.7)]))
 async def frames_as_asked_for(dut, stalls: tuple[float, float, float]) -> None:
     bench = Bench(dut, *stalls)
     await bench.start()
@@ -241,7 +242,7 @@ async def who_is_stopped_begins_no_frame(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def in_a_vlan_the_tag_says_which_are_roce(dut, stall: float) -> None:
     bench = Bench(dut, stall_out=stall)
     await bench.start()

@@ -14,6 +14,7 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.widths import WIDTHS
@@ -67,7 +68,7 @@ def frame_of(size: int, destination: str = frames.PEER_MAC) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def every_frame_is_tagged(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     wanted = []

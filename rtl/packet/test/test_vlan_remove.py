@@ -14,6 +14,7 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.widths import WIDTHS, at_width
@@ -72,7 +73,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5], untagged=[0, 1])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]), untagged=[0, 1])
 async def frames_of_the_vlan_come_without_their_tag(dut, stall: float, untagged: int) -> None:
     bench = await Bench(dut, stall).start(untagged=untagged)
     wanted = []

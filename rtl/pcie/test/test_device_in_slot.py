@@ -13,6 +13,7 @@ import pytest
 from cocotb.triggers import with_timeout
 from nacelle_tb.axil import Slave
 from nacelle_tb.bench import AxilMaster, AxiMaster, AxiSlave, Plain, Sink, Type, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, OKAY, SLVERR, AxiDriver, AxiMemory
 from nacelle_tb.pcie import Card, Counts, CplStatus, Iommu, PcieId, Slot, Tlp, TlpType
 from nacelle_tb.planes import SLOT, tlps
@@ -214,7 +215,7 @@ async def functions_that_are_not_there_are_refused(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.2], switch=[False, True])
+@cocotb.parametrize(stall=alternately([0.0, 0.2]), switch=[False, True])
 async def both_at_once(dut, stall: float, switch: bool) -> None:
     """Both functions in their memory, the host at the registers of both, interrupts of both: each sees its own."""
     bench = Bench(dut, stall, switch=switch, mps=random.choice([128, 256, 512]))

@@ -10,6 +10,7 @@ import pytest
 from cocotb.triggers import with_timeout
 from nacelle_tb.axil import DECERR, Slave
 from nacelle_tb.bench import AxilMaster, AxiMaster, Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.pcie import NO_BAR, Counts, CplStatus, PcieId, Slot, Tlp, TlpType, byte_count
 from nacelle_tb.planes import bar_maps, tlps
@@ -77,7 +78,7 @@ def merged(old: bytes, new: bytes, first_be: int, last_be: int) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], switch=[False, True])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), switch=[False, True])
 async def memory_is_what_the_host_wrote(dut, stall: float, switch: bool) -> None:
     bench = Bench(dut, stall, switch=switch, mps=random.choice([128, 256, 512]))
     host = await bench.start()

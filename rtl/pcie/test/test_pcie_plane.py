@@ -12,6 +12,7 @@ import pytest
 from cocotb.triggers import with_timeout
 from nacelle_tb.axil import Slave
 from nacelle_tb.bench import AxilMaster, AxiMaster, AxiSlave, Plain, Sink, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import OKAY, SLVERR, AxiDriver, AxiMemory
 from nacelle_tb.pcie import Counts, CplStatus, Host, Slot, TlpType
 from nacelle_tb.planes import SLOT, bar_maps, tlps
@@ -75,7 +76,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(switch=[False, True], stall=[0.0, 0.2])
+@cocotb.parametrize(switch=[False, True], stall=alternately([0.0, 0.2]))
 async def all_at_once(dut, switch: bool, stall: float) -> None:
     """The host at registers and memory, the device at host memory, interrupts: each sees what was written."""
     bench = Bench(dut, stall, switch=switch, mps=random.choice([128, 256, 512]))

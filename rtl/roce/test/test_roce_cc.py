@@ -16,6 +16,7 @@ import pytest
 from cc_model import CYCLES_PER_US, DEFAULTS, LINE_MBPS, IntegerModel, PaperModel
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import rounds
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
@@ -376,7 +377,7 @@ async def notifies_peers(dut) -> None:
     await bench.start()
     last: dict[int, int] = {}
     marks = sent = 0
-    for _ in range(1500):
+    for _ in range(rounds(1500)):
         index = rng.randrange(QPS)
         before = bench.now
         await bench.mark(index)

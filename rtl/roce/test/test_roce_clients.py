@@ -9,6 +9,7 @@ from collections import deque
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Several, Sink, Source, Type, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant
 
@@ -100,7 +101,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def completions_find_their_client(dut, stall: float) -> None:
     """Random requests of all clients, for their own QPs and others': each completes once, at the client that posted it."""
     bench = Bench(dut, stall)
@@ -205,7 +206,7 @@ async def a_reset_gives_back_what_its_qp_held(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def settled_means_that_nothing_is_outstanding(dut, stall: float) -> None:
     """Requests of all kinds, and resets: `settled` falls in the cycle after a request was taken, and is high again when all that
     was posted is complete (also without a completion), refused or lost, and the client has its completions."""
@@ -261,7 +262,7 @@ async def settled_means_that_nothing_is_outstanding(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def what_a_client_gives_up_is_flushed(dut, stall: float) -> None:
     """Its queue pairs with something outstanding go to ERR, and no others; with queue pairs that are made and reset meanwhile."""
     bench = Bench(dut, stall)

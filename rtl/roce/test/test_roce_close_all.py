@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import cocotb
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
 
@@ -53,7 +54,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.6])
+@cocotb.parametrize(stall=alternately([0.0, 0.6]))
 async def two_rounds(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     kinds = [0, 2, 1, 1, 0, 2, 1, 0]

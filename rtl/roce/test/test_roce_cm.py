@@ -41,7 +41,7 @@ from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Clock, Plain, Several, Sink, Source, Type, run
 from nacelle_tb.family import FAMILY, OWN, address, ip_number, ipv4_of, is_ipv6, own, roce_record
-from nacelle_tb.long import LONG, only, some
+from nacelle_tb.long import LONG, alternately, only, some
 from nacelle_tb.record import FRAME_RX
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -418,7 +418,7 @@ async def device(dut, stall: float = 0.0) -> Device:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def linux_session(dut, stall: float) -> None:
     """What Linux sent is taken, and what it gets differs from a Linux device's answers in nothing but the numbers we choose."""
     dev = await device(dut, stall)
@@ -1169,7 +1169,7 @@ def one_of_each() -> list[tuple[Caller, int]]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def answers_come_from_the_address_that_was_called(dut, stall: float) -> None:
     dev = await device_of_all(dut, stall)
     for caller, kind in one_of_each():
@@ -1190,7 +1190,7 @@ async def answers_come_from_the_address_that_was_called(dut, stall: float) -> No
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def calls_from_the_address_of_the_peers_kind(dut, stall: float) -> None:
     dev = await device_of_all(dut, stall)
     for tag, (peer, kind) in enumerate(one_of_each()):
@@ -1293,7 +1293,7 @@ async def establish(dev: Device, peer: Caller, tag: int = 1, **fields: int) -> t
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def calls_as_linux_does(dut, stall: float) -> None:
     """In the place of Linux: its REQ, RTU and DREQ but for the numbers that each side chooses; and what Linux answers is taken."""
     dev = Device(dut, stall, mac="52:54:00:63:00:02", ip="10.99.0.2")

@@ -12,6 +12,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import op
 from nacelle_tb.streams import StreamSink, StreamSource, stalls, start, wait_cycles
 from nacelle_tb.svtypes import struct
@@ -458,7 +459,7 @@ async def no_key_is_the_reserved_one(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def random_use(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     bench.fence_delay = -1

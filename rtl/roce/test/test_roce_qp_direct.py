@@ -9,6 +9,7 @@ import random
 import cocotb
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant
 
@@ -28,7 +29,7 @@ PORTS = {
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def numbers_stay_apart(dut, stall: float) -> None:
     """Random commands against a model: also numbers that do not exist, set-ups of what is set up, and resets of what is not."""
     rng = random.Random(1)

@@ -9,6 +9,7 @@ from collections import deque
 import cocotb
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import op
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import struct
@@ -20,7 +21,7 @@ QPS, DEPTH = 8, 4
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def receives_come_in_order_and_overflow_comes_back(dut, stall: float) -> None:
     post = StreamSource(dut, "post", POST, stall, noise=True)
     reject = StreamSink(dut, "reject", REJECT, stall)

@@ -8,7 +8,7 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import LONG, some
+from nacelle_tb.long import LONG, alternately, some
 from nacelle_tb.roce import Frame, atomiceth, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, QPS, RQ_DEPTH, Bench, build_and_run, one_qp, refused, respond, send, write
@@ -186,7 +186,7 @@ async def what_is_not_for_a_live_qp_is_dropped(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def responses_go_to_the_requester(dut, stall: float) -> None:
     bench, rkey = await one_qp(dut, stall)
     names = [f"RDMA_READ_RESPONSE_{form}" for form in ("FIRST", "MIDDLE", "LAST", "ONLY")] + ["ACKNOWLEDGE", "ATOMIC_ACKNOWLEDGE"]
@@ -545,7 +545,7 @@ def spoiled(bench: Bench, frame: dict[str, object]) -> Frame:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3, 0.7])
+@cocotb.parametrize(stall=alternately([0.0, 0.3, 0.7]))
 async def random_traffic(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     bench.memory_delay = -1 if stall else 0

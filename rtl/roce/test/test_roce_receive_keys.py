@@ -7,6 +7,7 @@ import random
 
 import cocotb
 from cocotb.triggers import RisingEdge
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, Bench, build_and_run, one_qp, write
@@ -26,7 +27,7 @@ async def invalidated(bench: Bench, rkey: int) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_write_goes_on_only_under_its_key(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     bench.memory_delay = -1
@@ -118,7 +119,7 @@ async def traffic(bench: Bench, qpns: list[int], keys: dict[int, int], size: int
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4], how=[*DEREGISTER, "invalidated"])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]), how=[*DEREGISTER, "invalidated"])
 async def nothing_is_under_way_when_a_command_is_answered(dut, stall: float, how: str) -> None:
     """Also in the middle of a message; and packets of others go on meanwhile."""
     bench = Bench(dut, stall)

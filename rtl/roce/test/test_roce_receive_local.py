@@ -11,6 +11,7 @@ from itertools import pairwise
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
@@ -46,7 +47,7 @@ async def denied(bench: Bench, opcode: str, lkey: int, addr: int = BASE, length:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def a_key_serves_its_region_and_nothing_else(dut, stall: float) -> None:
     bench = await untrusted(dut, stall)
     key = await bench.register(0, BASE, SIZE, NOTHING, PD)
@@ -267,7 +268,7 @@ async def a_receive_that_gets_no_byte_needs_no_key(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def each_work_request_gets_its_own_verdict(dut, stall: float) -> None:
     """Sends and receives mixed, of two queue pairs, while peers' requests are checked; in order, none lost."""
     bench = await untrusted(dut, stall)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import cocotb
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import Frame, op, reth
 from receive_bench import BASE, Bench, build_and_run, respond, send
 from receive_model import MAX_PSN, acknowledgement
@@ -158,7 +159,7 @@ async def a_missing_receive_silences_what_is_ahead(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def losses_and_reordering_at_full_rate(dut, stall: float) -> None:
     bench, rkey = await one_qp(dut, stall, random.choice((0xFFFF80, 5)))
     for round_ in range(14):

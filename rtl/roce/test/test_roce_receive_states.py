@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import cocotb
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import Frame, op, reth
 from nacelle_tb.streams import wait_cycles
 from receive_bench import BASE, QPS, RQ_DEPTH, Bench, build_and_run, one_qp, send, write
@@ -71,7 +72,7 @@ async def the_first_request_taken_is_told_once(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def in_error_every_receive_completes_once_and_in_order(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     bench.memory_delay = -1 if stall else 0

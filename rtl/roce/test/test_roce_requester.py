@@ -18,6 +18,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import run, wrapper
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import op
 from nacelle_tb.sources import module_dirs, packages
 from nacelle_tb.streams import wait_cycles
@@ -77,7 +78,7 @@ def opcodes(peer: Peer) -> list[int]:
 
 
 @cocotb.test()
-@cocotb.parametrize(mtu=[1, 2, 3, 4, 5], stall=[0.0, 0.3])
+@cocotb.parametrize(mtu=[1, 2, 3, 4, 5], stall=alternately([0.0, 0.3]))
 async def every_length_around_a_packet(dut, mtu: int, stall: float) -> None:
     bench = Bench(dut, stall)
     await bench.start()
@@ -555,7 +556,7 @@ async def _wrong_key(bench: Bench, qpn: int, before: int, behind: int, status: s
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_wrong_key_ends_the_queue_pair_in_its_turn(dut, stall: float) -> None:
     """Never sent; completes with WC_LOC_PROT_ERR when all before it have succeeded, however late they are acknowledged; what is
     behind it is flushed. Others go on."""
@@ -591,7 +592,7 @@ KEY = 0x1234
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_key_that_goes_before_its_turn_is_not_used(dut, stall: float) -> None:
     """Deregistered between posting and sending: nothing of it is sent, whatever is sent under other keys; the queue pair ends."""
     bench = Bench(dut, stall, latency=20)
@@ -785,7 +786,7 @@ async def a_wrong_key_waits_for_its_turn_in_every_state(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def reset_in_the_middle_leaves_nothing(dut, stall: float) -> None:
     bench = Bench(dut, stall, latency=60)
     await bench.start()
@@ -864,7 +865,7 @@ async def a_reset_holds_up_nobody_else(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(loss=[0.0, 0.02, 0.1], stall=[0.0, 0.3])
+@cocotb.parametrize(loss=[0.0, 0.02, 0.1], stall=alternately([0.0, 0.3]))
 async def many_queue_pairs_at_random(dut, loss: float, stall: float) -> None:
     bench = Bench(dut, stall, latency=40)
     await bench.start()

@@ -12,6 +12,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import run
+from nacelle_tb.long import alternately
 from nacelle_tb.roce import op, reth
 from nacelle_tb.streams import wait_cycles
 from requester_model import (
@@ -50,7 +51,7 @@ async def until(bench: Bench, condition, cycles: int = 20_000) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(mtu=[1, 3, 5], stall=[0.0, 0.3])
+@cocotb.parametrize(mtu=[1, 3, 5], stall=alternately([0.0, 0.3]))
 async def reads_of_every_length(dut, mtu: int, stall: float) -> None:
     bench = Bench(dut, stall)
     await bench.start()
@@ -193,7 +194,7 @@ async def a_wrong_response_ends_the_queue_pair(dut, kind: str) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def stray_responses_change_nothing(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await bench.start()
@@ -402,7 +403,9 @@ async def a_selective_queue_pair_goes_back_after_a_timeout(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(kinds=[[WRITE_IMM], [SEND, WRITE], [WRITE, FADD, WRITE, READ, WRITE_IMM]], between=[0, 2], stall=[0.0, 0.3])
+@cocotb.parametrize(
+    kinds=[[WRITE_IMM], [SEND, WRITE], [WRITE, FADD, WRITE, READ, WRITE_IMM]], between=[0, 2], stall=alternately([0.0, 0.3])
+)
 async def what_follows_a_lost_packet_and_was_dropped_is_sent_again(dut, kinds: list[int], between: int, stall: float) -> None:
     """A lost packet costs a round trip, whatever was close behind it."""
     bench = Bench(dut, stall, latency=60)
@@ -611,7 +614,7 @@ async def a_stream_of_writes_does_not_wait(dut, selective: int) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def from_init_to_ready_to_send(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await bench.start()
@@ -665,7 +668,7 @@ async def a_setup_that_a_unit_refuses_is_undone(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def a_send_queue_drains(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await bench.start()
@@ -746,7 +749,7 @@ async def a_failure_of_the_receive_side_ends_it_all(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def reset_in_the_middle_of_reads_leaves_nothing(dut, stall: float) -> None:
     bench = Bench(dut, stall, latency=40)
     bench.write_latency = 100
@@ -809,7 +812,7 @@ async def a_blocked_queue_pair_is_parked_until_it_is_resumed(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(trouble=[0.0, 0.02, 0.06], stall=[0.0, 0.25], selective=[0, 1])
+@cocotb.parametrize(trouble=[0.0, 0.02, 0.06], stall=alternately([0.0, 0.25]), selective=[0, 1])
 async def all_verbs_at_random(dut, trouble: float, stall: float, selective: int) -> None:
     bench = Bench(dut, stall, latency=40)
     await bench.start()

@@ -16,7 +16,7 @@ import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Port, Sink, Source, run
 from nacelle_tb.bench import AxisSource as AxisOut
-from nacelle_tb.long import LONG, some
+from nacelle_tb.long import LONG, alternately, some
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
@@ -418,7 +418,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], seed=some([1, 2, 3]))
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), seed=some([1, 2, 3]))
 async def a_model_agrees(dut: Any, stall: float, seed: int) -> None:
     """READs, atomics, acknowledgements, duplicates, refused memory and resets of many QPs at once."""
     del seed  # another run
@@ -922,7 +922,7 @@ async def a_duplicate_read_whose_key_is_gone_is_dropped(dut: Any) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def an_atomic_is_carried_out_only_under_its_key(dut: Any, stall: float) -> None:
     bench = Bench(dut, stall, latency=40)
     await bench.start()

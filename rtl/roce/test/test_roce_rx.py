@@ -16,6 +16,7 @@ from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Clock, Plain, Sink, Source, run
 from nacelle_tb.family import ip_number, roce_record
+from nacelle_tb.long import alternately
 from nacelle_tb.record import FRAME_RX
 from nacelle_tb.roce import Frame, Headers, op, reth
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -109,7 +110,7 @@ def agrees(got: SimpleNamespace, fields: dict[str, object]) -> bool:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def frames_of_linux_are_taken_apart(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
@@ -153,7 +154,7 @@ async def frames_of_linux_are_taken_apart(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def what_is_not_valid_goes_nowhere(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

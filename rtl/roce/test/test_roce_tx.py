@@ -18,7 +18,7 @@ from nacelle_tb.bench import AxisSink as AxisIn
 from nacelle_tb.bench import AxisSource as AxisOut
 from nacelle_tb.bench import Plain, Port, Several, Sink, Source, run
 from nacelle_tb.family import is_ipv6
-from nacelle_tb.long import some
+from nacelle_tb.long import alternately, some
 from nacelle_tb.record import mapped
 from nacelle_tb.roce import Headers, aeth, op
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -240,7 +240,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], seed=some([1, 2]))
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), seed=some([1, 2]))
 async def everything_at_once(dut: Any, stall: float, seed: int) -> None:
     del seed  # another run
     bench = Bench(dut, stall, latency=random.choice([0, 10, 60]))
@@ -385,7 +385,7 @@ async def flush(bench: Bench, what: str) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(what=["requests", "acks"], stall=[0.0, 0.3, 0.8])
+@cocotb.parametrize(what=["requests", "acks"], stall=alternately([0.0, 0.3, 0.8]))
 async def flushed_says_that_what_was_here_has_left(dut: Any, what: str, stall: float) -> None:
     """While packets of all kinds come."""
     bench = Bench(dut, stall, latency=60)

@@ -13,6 +13,7 @@ import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, run
 from nacelle_tb.bench import AxisSource as AxisOut
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import AxisSink, StreamSink, StreamSource, start, wait_cycles
 
@@ -105,7 +106,7 @@ def place(base: int) -> tuple[int, int]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def random_packets(dut: Any, stall: float) -> None:
     """Queue pairs of either memory and of both, with and without payload."""
     bench = Bench(dut, stall, {"latency": (50, 400), "stall": 0.3})

@@ -9,6 +9,7 @@ import cocotb
 import dhcp_model as model
 from dhcp_model import MAC, OFFERED, ROUTER, SERVER, message, octets, option, raw
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, pulses, start, wait_cycles
 
 RX, WORD, ANSWER = "services_pkg::service_rx_t", "services_pkg::service_word_t", "dhcp_pkg::dhcp_answer_t"
@@ -63,7 +64,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def answers_of_each_kind(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     for kind in ("offer", "ack", "nak"):

@@ -9,6 +9,7 @@ import cocotb
 import mdns_model as model
 from mdns_model import AAAA, ANY, IN, MAC, PTR, QU, SERVICE, SRV, TXT, TYPES, A, encoded, host, instance, known, query, question
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, pulses, start, wait_cycles
 from scapy.layers.dns import DNS, DNSQR, DNSRR
 
@@ -68,7 +69,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def questions_for_each_record(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     right = {TYPES: {PTR, ANY}, SERVICE: {PTR, ANY}, instance(): {SRV, TXT, ANY}, host(): {A, ANY}}

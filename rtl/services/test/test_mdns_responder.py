@@ -10,6 +10,7 @@ import mdns_model as model
 from cocotb.triggers import FallingEdge
 from mdns_model import IN, MAC, QU, SERVICE, A, host, known, query, question
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import struct
 
@@ -135,7 +136,7 @@ BROWSE, BROWSE_QU = question(SERVICE), question(SERVICE, qclass=IN | QU)
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def two_announcements_a_second_apart(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     assert await bench.said() == ["group"]
@@ -199,7 +200,7 @@ async def goodbye(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def answers_to_the_group(dut, stall: float) -> None:
     """After 62 to 125 ms, and not more than one a second, however many ask."""
     bench = await Bench(dut, stall).start()

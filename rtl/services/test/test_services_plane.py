@@ -19,7 +19,7 @@ from nacelle_tb.bench import AxilMaster, Clock, Plain, Sink, Source, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.ipbus import answers, control, read, read_config, rmw_bits, rmw_sum, write
-from nacelle_tb.long import rounds, some
+from nacelle_tb.long import alternately, rounds, some
 from nacelle_tb.record import FRAME_RX, record
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, pulses, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -268,7 +268,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def transactions_of_every_kind(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     client = CLIENTS[0]
@@ -665,7 +665,7 @@ def mangled(rng: random.Random) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def dhcp_beside_registers(dut, stall: float) -> None:
     """The device gets its address while registers are read, and neither takes what is the other's: strangers fill their half of
     the store, and answers of servers that are not expected take no room."""
@@ -714,7 +714,7 @@ async def dhcp_beside_registers(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def mdns_beside_registers_and_dhcp(dut, stall: float) -> None:
     """The device answers by mDNS once it has an address; a flood of queries, each as long to read as it can be, keeps neither an
     authorised client from its registers nor the device from its lease."""

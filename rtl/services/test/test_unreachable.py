@@ -10,6 +10,7 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import Plain, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, start, wait_cycles
 from nacelle_tb.svtypes import struct
 from scapy.layers.inet import ICMP, IP, TCP, UDP
@@ -112,7 +113,7 @@ def expected(packet: bytes) -> bytes:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def messages_are_as_scapy_makes_them(dut, stall: float) -> None:
     bench = await Bench(dut, stall).start()
     asked = packets()

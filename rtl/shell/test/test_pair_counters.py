@@ -5,6 +5,7 @@ the work requests, and with the counts of the line and of the devices."""
 from __future__ import annotations
 
 from nacelle_tb.cci import address
+from nacelle_tb.long import some
 from nacelle_tb.management import QP_COUNTERS, ManagerError
 from nacelle_tb.pair import FIRST_QPN, MTU_CODE, Pair, Traffic
 from nacelle_tb.svtypes import constant
@@ -68,7 +69,7 @@ def test_each_queue_pair_has_its_own() -> None:
 
 
 @mark.parametrize("selective_repeat", [False, True])
-@mark.parametrize("seed", [1, 2])
+@mark.parametrize("seed", some([1, 2]))
 def test_with_loss_every_difference_is_explained(selective_repeat: bool, seed: int) -> None:
     length, count, mtu = 40_000, 60, 1024
     with Pair(mtu=mtu, selective_repeat=selective_repeat, loss_ppm=20_000, random_seed=seed) as pair:

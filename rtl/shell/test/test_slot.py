@@ -13,6 +13,7 @@ from nacelle_sim import ABORT, HOST_MEMORY, NO_RATE_LIMIT, READ, UNSUPPORTED, Se
 from nacelle_tb.cci import address
 from nacelle_tb.event_log import logged
 from nacelle_tb.load import Flow, Load, figures
+from nacelle_tb.long import some
 from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region, ip_bytes
 from nacelle_tb.session import Network, SimDevice, configure, outputs
 from nacelle_tb.svtypes import constant
@@ -378,7 +379,7 @@ def test_a_reset_clears_bus_mastering(device: SimDevice, kind: str) -> None:
     serves(device)
 
 
-@pytest.mark.parametrize("what", ["unsupported_ppm", "abort_ppm", "poison_ppm", "loss_ppm"])
+@pytest.mark.parametrize("what", some(["unsupported_ppm", "abort_ppm", "poison_ppm", "loss_ppm"], 3))
 def test_reads_that_go_wrong(what: str) -> None:
     """UR, CA, a poisoned completion or none: the READ ends in a NAK, and the next queue pair is served."""
     with start(**{what: 1_000_000 if what == "loss_ppm" else 300_000}) as device:  # a READ that is repeated would get over a loss

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from nacelle_tb.cci import address
 from nacelle_tb.device import LOAD_BYTES, description
+from nacelle_tb.long import some
 from nacelle_tb.peer import INPUT, OUTPUT, Region
 from nacelle_tb.session import Network, SimDevice, configure
 from nacelle_tb.swap import (
@@ -169,9 +170,7 @@ def test_calls_during_a_swap_wait(device: SimDevice) -> None:
     assert not bad.state
 
 
-@pytest.mark.parametrize(
-    "mode", [0, READS | WRITES | LONG, WRITES | DEAF, POSTS | DEAF], ids=["hangs", "floods", "is deaf", "posts"]
-)
+@pytest.mark.parametrize("mode", some([0, POSTS | DEAF, READS | WRITES | LONG, WRITES | DEAF], 2))
 @pytest.mark.parametrize("how", ["limit", "cut", "leaving"])
 def test_a_swap_waits_for_a_kernel_that_hangs(device: SimDevice, mode: int, how: str) -> None:
     """It ends at its limit, or when it is cut off by who changes the kernel, or when its caller leaves."""

@@ -10,11 +10,12 @@ from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def packets_begin_only_while_it_is_open(dut, stall: float) -> None:
     source, sink = AxisSource(dut, "in", stall), AxisSink(dut, "out", stall)
     dut.stop.value = 0

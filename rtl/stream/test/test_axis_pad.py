@@ -11,6 +11,7 @@ import pytest
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, start
 from nacelle_tb.widths import WIDTHS
 
@@ -28,7 +29,7 @@ class Dirty(AxisSource):
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def every_length_is_filled_up(dut, stall: float) -> None:
     source, sink = Dirty(dut, "in", stall), AxisSink(dut, "out", stall)
     await start(dut)

@@ -9,6 +9,7 @@ import cocotb
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Several, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 
 LONGEST = 1600
@@ -24,7 +25,7 @@ def shares(sink: AxisSink) -> list[int]:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], pause=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), pause=[0.0, 0.3])
 async def nothing_is_lost_or_mixed(dut, stall: float, pause: float) -> None:
     sources, sink = [AxisSource(dut, f"in{i}", pause) for i in (0, 1)], AxisSink(dut, "out", stall)
     await start(dut)

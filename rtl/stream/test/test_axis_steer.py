@@ -10,6 +10,7 @@ import cocotb
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.bench import Plain, Several, Sink, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSource, start, wait_cycles
 
 OUTPUTS = 3
@@ -23,7 +24,7 @@ async def begin(dut: Any, stall: float = 0.0) -> tuple[AxisSource, StreamSource,
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def packets_follow_their_routes(dut, stall: float) -> None:
     source, route, sinks = await begin(dut, stall)
     wanted: list[list[tuple[bytes, bool]]] = [[] for _ in range(OUTPUTS)]

@@ -12,6 +12,7 @@ from cocotb.clock import Clock
 from cocotb.simtime import get_sim_time
 from cocotb.triggers import RisingEdge, Timer
 from nacelle_tb.bench import Plain, Sink, Source, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource
 
 WORD = "logic [31:0]"
@@ -50,7 +51,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(periods=RATIOS, stalls=[(0.0, 0.0), (0.5, 0.2), (0.1, 0.7)])
+@cocotb.parametrize(periods=RATIOS, stalls=alternately([(0.0, 0.0), (0.5, 0.2), (0.1, 0.7)]))
 async def order_is_kept(dut, periods: tuple[int, int], stalls: tuple[float, float]) -> None:
     bench = await Bench(dut, periods, *stalls).start()
     values = [random.getrandbits(32) for _ in range(300)]

@@ -9,6 +9,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import start
 
 WIDTH = int(os.environ.get("WIDTH", "512"))
@@ -42,7 +43,7 @@ async def drive(dut, inputs: list[dict[str, int]], stall: float) -> list[int]:
 
 
 @cocotb.test(skip="WIDTH" not in os.environ)
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def same_as_zlib(dut, stall: float) -> None:
     messages = [random.randbytes(random.randrange(1, 5 * BYTES)) for _ in range(100)]
     messages += [random.randbytes(length) for length in range(1, 2 * BYTES + 1)]
@@ -62,7 +63,7 @@ async def same_as_zlib(dut, stall: float) -> None:
 
 
 @cocotb.test(skip="COUNT_W" not in os.environ)
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def zeros_are_taken_back(dut, stall: float) -> None:
     messages = [(random.randbytes(random.randrange(1, 100)), count) for count in range(2**COUNT_W)]
     inputs = [{"in_state": state_of(message + bytes(count * STEP)), "in_count": count} for message, count in messages]

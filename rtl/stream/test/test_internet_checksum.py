@@ -8,6 +8,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import start
 from scapy.utils import checksum
 
@@ -16,7 +17,7 @@ BYTES = WIDTH // 8
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def same_as_scapy(dut, stall: float) -> None:
     packets = [random.randbytes(random.randrange(1, 9000 if i == 0 else 6 * BYTES)) for i in range(100)] + [b"\xff" * 4096]
     beats = []

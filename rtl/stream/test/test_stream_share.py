@@ -6,6 +6,7 @@ from __future__ import annotations
 import cocotb
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import Several, Sink, Source, Type, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start
 
 CLIENTS = 3
@@ -13,7 +14,7 @@ WORD = "logic [15:0]"
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.5])
+@cocotb.parametrize(stall=alternately([0.0, 0.5]))
 async def answers_find_their_way_and_clients_take_turns(dut, stall: float) -> None:
     commands = [StreamSource(dut, f"command{i}", WORD, noise=True) for i in range(CLIENTS)]
     answers = [StreamSink(dut, f"answer{i}", WORD, stall) for i in range(CLIENTS)]

@@ -6,6 +6,7 @@ import random
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import Plain, Sink, Source, Type, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 
 WORD = "logic [31:0]"
@@ -13,7 +14,7 @@ DEPTH = 16
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.6])
+@cocotb.parametrize(stall=alternately([0.0, 0.6]))
 async def verdicts_are_kept(dut, stall: float) -> None:
     """Also verdicts in the cycle in which a value is taken, and with nothing to judge."""
     source = StreamSource(dut, "in", WORD, 0.4)

@@ -4,7 +4,9 @@ And what `make unit` leaves out, which sets $NACELLE_UNIT=1: all but the first o
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -23,6 +25,19 @@ def only(names: str) -> str:
 def some(values: Sequence[T], count: int = 1) -> list[T]:
     """All values in a long test, the first of them for one unit, else the first `count`."""
     return list(values if LONG else values[: 1 if UNIT else count])
+
+
+def alternately(values: Sequence[T]) -> list[T]:
+    """All values in a long test. Else one: of a file's parameters that have as many values the first has the first of them, the
+    second the second, and so on. For what is a property of the bench, such as how often it stalls."""
+    if LONG:
+        return list(values)
+    test_file = sys._getframe(1).f_code.co_filename
+    turn = next(_turns.setdefault((test_file, len(values)), itertools.count()))
+    return [values[turn % len(values)]]
+
+
+_turns: dict[tuple[str, int], itertools.count[int]] = {}
 
 
 def rounds(whole: int) -> int:

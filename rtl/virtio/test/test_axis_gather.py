@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import AxisSink, Sink, Source, Type, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSource, StreamSink, StreamSource, start
 from nacelle_tb.widths import WIDTHS
 
@@ -45,7 +46,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def parts_become_a_packet(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

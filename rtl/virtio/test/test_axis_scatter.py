@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import AxisSink, AxisSource, Sink, run
+from nacelle_tb.long import alternately
 from nacelle_tb.streams import AxisSink as Taken
 from nacelle_tb.streams import AxisSource as Given
 from nacelle_tb.streams import StreamSource, start
@@ -25,7 +26,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def a_packet_becomes_pieces(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)

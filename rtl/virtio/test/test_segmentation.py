@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from nacelle_tb.bench import run
+from nacelle_tb.long import alternately, rounds
 from nacelle_tb.planes import network_card
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
@@ -140,7 +141,7 @@ async def compare(bench: NetBench, stream: Stream, name: object = "") -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def frames_become_segments(dut, stall: float) -> None:
     """Any headers, any lengths, in any buffers; between frames that stay as they are."""
     bench = NetBench(dut, stall=stall, tx_stall=stall, wanted=ALL, scatter=True)
@@ -370,7 +371,7 @@ async def a_reset_in_the_middle(dut, by_function: bool) -> None:
     """The segment that is leaving is finished, and no other one of the frame follows; afterwards all is as new."""
     bench = NetBench(dut, wanted=ALL, latency=(1, 100))
     await bench.begin()
-    for round_ in range(6):
+    for round_ in range(rounds(6)):
         stream = Stream.random(random.choice([MIN_SIZE, 100, 1448]), 20_000, ipv6=False, plain=True)
         stream.give(bench, 1, cuts=random.choice([0, 3]))
         bench.publish(1)

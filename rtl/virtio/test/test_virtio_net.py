@@ -9,6 +9,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import run
+from nacelle_tb.long import alternately
 from nacelle_tb.planes import network_card
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import constant
@@ -28,7 +29,7 @@ def lengths() -> int:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], scatter=[False, True])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), scatter=[False, True])
 async def frames_are_sent_as_they_are(dut, stall: float, scatter: bool) -> None:
     """In any number of buffers, cut anywhere, the header too; the queues share the network."""
     bench = NetBench(dut, stall=stall, tx_stall=stall, scatter=scatter)
@@ -206,7 +207,7 @@ async def network_that_stops_loses_nothing(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3], event_idx=[False, True])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]), event_idx=[False, True])
 async def frames_arrive_as_they_are(dut, stall: float, event_idx: bool) -> None:
     """In one buffer or several, which have any length; both queues."""
     bench = NetBench(dut, stall=stall, scatter=True, wanted=features(*([F_EVENT_IDX] if event_idx else [])))

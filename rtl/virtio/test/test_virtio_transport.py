@@ -6,6 +6,7 @@ import random
 import cocotb
 import pytest
 from nacelle_tb.bench import run
+from nacelle_tb.long import rounds
 from nacelle_tb.planes import network_card
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.virtio import (
@@ -220,7 +221,7 @@ async def reset_under_load(dut, latency, function: bool) -> None:
     interrupted; then the device starts anew."""
     bench = NetBench(dut, latency=latency, size=256, wanted=features(F_EVENT_IDX))
     await bench.begin()
-    for turn in range(3):
+    for turn in range(rounds(3)):
         for _ in range(40):
             bench.transmit(random.randbytes(random.randint(14, 1500)), 1, cuts=random.choice([0, 3]))
             bench.post(0, [random.choice([100, 2000])])

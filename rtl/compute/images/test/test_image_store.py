@@ -11,6 +11,7 @@ from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxilSlave, AxiMaster, Plain, Several, Sink, Source, Type, run
 from nacelle_tb.cci import offset
 from nacelle_tb.image import BEGIN, ERRORS, FORGET, HEAD_BYTES, UPLOAD, VERIFY, VERIFYING, Image, sealed, simulated, words
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import DECERR, AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
@@ -106,7 +107,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.3])
+@cocotb.parametrize(stall=alternately([0.0, 0.3]))
 async def what_is_right_gets_its_record(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await bench.start()

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import cocotb
 import pytest
-from nacelle_tb.long import only, some
+from nacelle_tb.long import alternately, only, some
 from rpc_world import (
     CANCEL,
     CANCELLED,
@@ -584,7 +584,7 @@ async def closed_at_any_time(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.2])
+@cocotb.parametrize(stall=alternately([0.0, 0.2]))
 async def many_contexts(dut, stall: float) -> None:
     """Each start is answered once, by its kernel's code or as cancelled; only what was cancelled is."""
     world = World(dut, stall)

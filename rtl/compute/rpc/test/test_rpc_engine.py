@@ -7,7 +7,7 @@ from itertools import pairwise
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import LONG, only, some
+from nacelle_tb.long import LONG, alternately, only, some
 from nacelle_tb.svtypes import struct
 from rpc_world import (
     CONN,
@@ -1051,7 +1051,7 @@ async def completions_of_others(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.2])
+@cocotb.parametrize(stall=alternately([0.0, 0.2]))
 async def many_callers(dut, stall: float) -> None:
     """Callers that come, set up, call, misbehave and go, all at once."""
     world = World(dut, stall)

@@ -8,7 +8,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge, ValueChange
 from nacelle_tb.bench import Plain, Sink, Source, Type, run
-from nacelle_tb.long import rounds
+from nacelle_tb.long import alternately, rounds
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import struct
 
@@ -107,7 +107,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def random_sizes(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
@@ -126,7 +126,7 @@ async def random_sizes(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def quotas(dut, stall: float) -> None:
     """What one caller has on all of its connections counts, and no other caller's."""
     bench = Bench(dut, stall)

@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Sink, Source, run
-from nacelle_tb.long import some
+from nacelle_tb.long import alternately, some
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 
@@ -47,7 +47,7 @@ class Bench:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def reads(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
@@ -58,7 +58,7 @@ async def reads(dut, stall: float) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def writes(dut, stall: float) -> None:
     bench = Bench(dut, stall)
     await start(dut)
@@ -85,7 +85,7 @@ async def errors(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def reads_behind_each_other(dut, stall: float) -> None:
     """The next message is requested while one is read: it waits, however short they are."""
     bench = Bench(dut, stall)

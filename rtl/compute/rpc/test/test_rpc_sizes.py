@@ -14,6 +14,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from nacelle_tb.bench import AxiMaster, Plain, Several, Sink, Source, Type, run
+from nacelle_tb.long import alternately
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
@@ -227,7 +228,7 @@ async def a_kernel_gets_the_whole_size(dut) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=[0.0, 0.4])
+@cocotb.parametrize(stall=alternately([0.0, 0.4]))
 async def every_byte_once(dut, stall: float) -> None:
     """Each region from its first to its last byte, by WRITEs of at most 2^31 bytes; the last has the immediate."""
     tables = Tables(dut)
