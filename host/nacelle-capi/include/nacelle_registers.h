@@ -747,6 +747,51 @@
 #define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined. */
 #define NACELLE_CLASSIFIER_WORDS_WORDS 64u
 
+/* ---- Streaming socket ---- */
+
+#define NACELLE_STREAM_BASE 0x0b000u
+#define NACELLE_STREAM_BLOCK_TYPE 0x5354524du /* STRM */
+#define NACELLE_STREAM_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_STREAM_TYPE 0x000u /* r: 0x5354524d, "STRM": a streaming socket. */
+#define NACELLE_STREAM_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_STREAM_NEXT 0x008u /* r: Byte address of the next block: that of the kernel, at 0x100 of this page, if it has registers. */
+#define NACELLE_STREAM_KERNEL_VERSION 0x00cu /* r: Version of the kernel. */
+#define NACELLE_STREAM_KERNEL_VERSION_MINOR_SHIFT 0 /* Minor. */
+#define NACELLE_STREAM_KERNEL_VERSION_MINOR_MASK 0x0000ffffu
+#define NACELLE_STREAM_KERNEL_VERSION_MAJOR_SHIFT 16 /* Major. */
+#define NACELLE_STREAM_KERNEL_VERSION_MAJOR_MASK 0xffff0000u
+#define NACELLE_STREAM_NAME 0x010u /* r: Name of the kernel. */
+#define NACELLE_STREAM_NAME_WORDS 4u
+#define NACELLE_STREAM_CONTROL 0x020u /* rw: Which frames go through the kernel. In use from the next frame on. */
+#define NACELLE_STREAM_CONTROL_RX_SHIFT 0 /* Received frames go through the kernel, else round it. */
+#define NACELLE_STREAM_CONTROL_RX_MASK 0x00000001u
+#define NACELLE_STREAM_CONTROL_TX_SHIFT 1 /* Frames that the card sends do. */
+#define NACELLE_STREAM_CONTROL_TX_MASK 0x00000002u
+#define NACELLE_STREAM_CONTROL_BY_RULE_SHIFT 2 /* Of the received ones only those for which a rule of the classifier says `stream`. */
+#define NACELLE_STREAM_CONTROL_BY_RULE_MASK 0x00000004u
+#define NACELLE_STREAM_LIMIT 0x024u /* rw: How long the oldest frame may stay in the kernel. */
+#define NACELLE_STREAM_COMMAND 0x028u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_STREAM_COMMAND_RESTART_SHIFT 0 /* The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off. */
+#define NACELLE_STREAM_COMMAND_RESTART_MASK 0x00000001u
+#define NACELLE_STREAM_STATUS 0x02cu /* r: Whether the kernel works. */
+#define NACELLE_STREAM_STATUS_CUT_SHIFT 0 /* The kernel is cut off, and in reset: all frames go round it, and its registers answer with SLVERR. */
+#define NACELLE_STREAM_STATUS_CUT_MASK 0x00000001u
+#define NACELLE_STREAM_STATUS_TX_SHIFT 1 /* The last time that it was cut off it was for frames that are sent. */
+#define NACELLE_STREAM_STATUS_TX_MASK 0x00000002u
+#define NACELLE_STREAM_STATUS_CAUSE_SHIFT 8 /* Why: 0 it never was, 1 a frame was late, 2 a frame that it was not given, 3 too long a frame, 4 a malformed one, 5 COMMAND.restart. */
+#define NACELLE_STREAM_STATUS_CAUSE_MASK 0x00000700u
+#define NACELLE_STREAM_CUTS 0x030u /* r: How often it was cut off. */
+#define NACELLE_STREAM_RX_FRAMES 0x040u /* r: Received frames given to the kernel. */
+#define NACELLE_STREAM_RX_DROPPED 0x044u /* r: Of these, dropped by it. */
+#define NACELLE_STREAM_RX_LOST 0x048u /* r: Of these, inside when it was cut off. */
+#define NACELLE_STREAM_RX_ROUND 0x04cu /* r: Received frames that went round the kernel. */
+#define NACELLE_STREAM_RX_OVERFLOW 0x050u /* r: Received frames for which there was no room in front of the kernel, or that were longer than the card takes. */
+#define NACELLE_STREAM_TX_FRAMES 0x060u /* r: Frames of the card given to the kernel. */
+#define NACELLE_STREAM_TX_DROPPED 0x064u /* r: Of these, dropped by it. */
+#define NACELLE_STREAM_TX_LOST 0x068u /* r: Of these, inside when it was cut off. */
+#define NACELLE_STREAM_TX_ROUND 0x06cu /* r: Frames of the card that went round the kernel. */
+
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u

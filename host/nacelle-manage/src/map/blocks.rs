@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, stream::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1675,6 +1675,97 @@ pub mod classifier {
     pub const WIDE: Register = Register { name: "WIDE", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read." };
     /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined.
     pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined." };
+}
+
+/// Streaming socket.
+pub mod stream {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "stream",
+        kind: *b"STRM",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            KERNEL_VERSION,
+            NAME,
+            CONTROL,
+            LIMIT,
+            COMMAND,
+            STATUS,
+            CUTS,
+            RX_FRAMES,
+            RX_DROPPED,
+            RX_LOST,
+            RX_ROUND,
+            RX_OVERFLOW,
+            TX_FRAMES,
+            TX_DROPPED,
+            TX_LOST,
+            TX_ROUND,
+        ],
+    };
+    /// 0x5354524d, "STRM": a streaming socket.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x5354524d, \"STRM\": a streaming socket." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: that of the kernel, at 0x100 of this page, if it has registers.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: that of the kernel, at 0x100 of this page, if it has registers." };
+    /// `KERNEL_VERSION.minor`: Minor.
+    pub const KERNEL_VERSION_MINOR: Field = Field { name: "minor", low: 0, width: 16, doc: "Minor." };
+    /// `KERNEL_VERSION.major`: Major.
+    pub const KERNEL_VERSION_MAJOR: Field = Field { name: "major", low: 16, width: 16, doc: "Major." };
+    /// Version of the kernel.
+    pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[KERNEL_VERSION_MINOR, KERNEL_VERSION_MAJOR], doc: "Version of the kernel." };
+    /// Name of the kernel.
+    pub const NAME: Register = Register { name: "NAME", offset: 0x10, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Name of the kernel." };
+    /// `CONTROL.rx`: Received frames go through the kernel, else round it.
+    pub const CONTROL_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames go through the kernel, else round it." };
+    /// `CONTROL.tx`: Frames that the card sends do.
+    pub const CONTROL_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that the card sends do." };
+    /// `CONTROL.by_rule`: Of the received ones only those for which a rule of the classifier says `stream`.
+    pub const CONTROL_BY_RULE: Field = Field { name: "by_rule", low: 2, width: 1, doc: "Of the received ones only those for which a rule of the classifier says `stream`." };
+    /// Which frames go through the kernel. In use from the next frame on.
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_RX, CONTROL_TX, CONTROL_BY_RULE], doc: "Which frames go through the kernel. In use from the next frame on." };
+    /// How long the oldest frame may stay in the kernel.
+    pub const LIMIT: Register = Register { name: "LIMIT", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How long the oldest frame may stay in the kernel." };
+    /// `COMMAND.restart`: The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off.
+    pub const COMMAND_RESTART: Field = Field { name: "restart", low: 0, width: 1, doc: "The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x28, count: None, mode: Mode::Write, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_RESTART], doc: "A bit that is written as 1 acts once." };
+    /// `STATUS.cut`: The kernel is cut off, and in reset: all frames go round it, and its registers answer with SLVERR.
+    pub const STATUS_CUT: Field = Field { name: "cut", low: 0, width: 1, doc: "The kernel is cut off, and in reset: all frames go round it, and its registers answer with SLVERR." };
+    /// `STATUS.tx`: The last time that it was cut off it was for frames that are sent.
+    pub const STATUS_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "The last time that it was cut off it was for frames that are sent." };
+    /// `STATUS.cause`: Why: 0 it never was, 1 a frame was late, 2 a frame that it was not given, 3 too long a frame, 4 a malformed one, 5 COMMAND.restart.
+    pub const STATUS_CAUSE: Field = Field { name: "cause", low: 8, width: 3, doc: "Why: 0 it never was, 1 a frame was late, 2 a frame that it was not given, 3 too long a frame, 4 a malformed one, 5 COMMAND.restart." };
+    /// Whether the kernel works.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x2c, count: None, mode: Mode::Read, mask: 0x703, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_CUT, STATUS_TX, STATUS_CAUSE], doc: "Whether the kernel works." };
+    /// How often it was cut off.
+    pub const CUTS: Register = Register { name: "CUTS", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How often it was cut off." };
+    /// Received frames given to the kernel.
+    pub const RX_FRAMES: Register = Register { name: "RX_FRAMES", offset: 0x40, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames given to the kernel." };
+    /// Of these, dropped by it.
+    pub const RX_DROPPED: Register = Register { name: "RX_DROPPED", offset: 0x44, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, dropped by it." };
+    /// Of these, inside when it was cut off.
+    pub const RX_LOST: Register = Register { name: "RX_LOST", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, inside when it was cut off." };
+    /// Received frames that went round the kernel.
+    pub const RX_ROUND: Register = Register { name: "RX_ROUND", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames that went round the kernel." };
+    /// Received frames for which there was no room in front of the kernel, or that were longer than the card takes.
+    pub const RX_OVERFLOW: Register = Register { name: "RX_OVERFLOW", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames for which there was no room in front of the kernel, or that were longer than the card takes." };
+    /// Frames of the card given to the kernel.
+    pub const TX_FRAMES: Register = Register { name: "TX_FRAMES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames of the card given to the kernel." };
+    /// Of these, dropped by it.
+    pub const TX_DROPPED: Register = Register { name: "TX_DROPPED", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, dropped by it." };
+    /// Of these, inside when it was cut off.
+    pub const TX_LOST: Register = Register { name: "TX_LOST", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, inside when it was cut off." };
+    /// Frames of the card that went round the kernel.
+    pub const TX_ROUND: Register = Register { name: "TX_ROUND", offset: 0x6c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames of the card that went round the kernel." };
 }
 
 /// Socket.
