@@ -941,4 +941,51 @@
 #define NACELLE_TRAFFIC_CYCLES 0x060u /* r: Cycles from the start to the last completion. */
 #define NACELLE_TRAFFIC_FIRST 0x064u /* r: Cycles from the start to the first completion. */
 
+/* ---- Stream kernel `nat` ---- */
+
+#define NACELLE_NAT_BASE 0x0b100u
+#define NACELLE_NAT_BLOCK_TYPE 0x4e415054u /* NAPT */
+#define NACELLE_NAT_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_NAT_TYPE 0x000u /* r: 0x4e415054, "NAPT": the stream kernel `nat`. */
+#define NACELLE_NAT_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_NAT_NEXT 0x008u /* r: Byte address of the next block: a socket's. */
+#define NACELLE_NAT_CONTROL 0x010u /* rw: What becomes of frames. In use from the next frame on. */
+#define NACELLE_NAT_CONTROL_ENABLE_SHIFT 0 /* Frames are translated; else all pass as they are. */
+#define NACELLE_NAT_CONTROL_ENABLE_MASK 0x00000001u
+#define NACELLE_NAT_CONTROL_DROP_RX_SHIFT 1 /* Received frames that are neither translated nor ARP are dropped. */
+#define NACELLE_NAT_CONTROL_DROP_RX_MASK 0x00000002u
+#define NACELLE_NAT_CONTROL_DROP_TX_SHIFT 2 /* So are those that are sent. */
+#define NACELLE_NAT_CONTROL_DROP_TX_MASK 0x00000004u
+#define NACELLE_NAT_OUTSIDE 0x014u /* rw: The address that the network sees. */
+#define NACELLE_NAT_HOST 0x018u /* rw: The host whose ARP is translated: it answers for OUTSIDE, and asks with that address. */
+#define NACELLE_NAT_ENTRIES 0x01cu /* r: Entries of the table. */
+#define NACELLE_NAT_ENTRY 0x020u /* rw: The entry that is seen at the three registers that follow. */
+#define NACELLE_NAT_INSIDE 0x024u /* rw: Its address inside. Takes effect with the next write of PROTOCOL. */
+#define NACELLE_NAT_PORTS 0x028u /* rw: Its ports; of ICMP identifiers of echo. Take effect with the next write of PROTOCOL. */
+#define NACELLE_NAT_PORTS_OUTSIDE_PORT_SHIFT 0 /* Outside. */
+#define NACELLE_NAT_PORTS_OUTSIDE_PORT_MASK 0x0000ffffu
+#define NACELLE_NAT_PORTS_INSIDE_PORT_SHIFT 16 /* Inside. */
+#define NACELLE_NAT_PORTS_INSIDE_PORT_MASK 0xffff0000u
+#define NACELLE_NAT_PROTOCOL 0x02cu /* rw: Writes the entry, with INSIDE and PORTS as they were written last: one change for frames. */
+#define NACELLE_NAT_TRANSLATED_TX 0x030u /* r: Frames from inside that were translated, ARP included. */
+#define NACELLE_NAT_TRANSLATED_RX 0x034u /* r: Frames from outside that were. */
+#define NACELLE_NAT_UNKNOWN_TX 0x038u /* r: Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted. */
+#define NACELLE_NAT_UNKNOWN_RX 0x03cu /* r: Other frames from outside. */
+
+/* ---- Stream kernel `pass` ---- */
+
+#define NACELLE_PASS_BASE 0x0b100u
+#define NACELLE_PASS_BLOCK_TYPE 0x50415353u /* PASS */
+#define NACELLE_PASS_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_PASS_TYPE 0x000u /* r: 0x50415353, "PASS": the stream kernel `pass`. */
+#define NACELLE_PASS_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_PASS_NEXT 0x008u /* r: Byte address of the next block: a socket's. */
+#define NACELLE_PASS_HOLD 0x010u /* rw: The kernel stops, to see what becomes of one that does. */
+#define NACELLE_PASS_HOLD_RX_SHIFT 0 /* Received frames stay inside. */
+#define NACELLE_PASS_HOLD_RX_MASK 0x00000001u
+#define NACELLE_PASS_HOLD_TX_SHIFT 1 /* Frames that are sent do. */
+#define NACELLE_PASS_HOLD_TX_MASK 0x00000002u
+
 #endif

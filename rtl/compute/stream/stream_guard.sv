@@ -105,7 +105,7 @@ module stream_guard
     for (int unsigned i = 1; i < BYTES; i++) if (back.tkeep[i] && !back.tkeep[i-1]) hole = 1'b1;
   end
   assign too_long  = 32'(beat_q) > LAST_BEAT || (32'(beat_q) == LAST_BEAT && (!back.tlast || (LAST_LANE != BYTES - 1 && back.tkeep[(LAST_LANE+1)%BYTES])));
-  assign too_short = back.tlast && (32'(beat_q) < LEAST_BEAT || (32'(beat_q) == LEAST_BEAT && !back.tkeep[LEAST_LANE]));
+  assign too_short = back.tlast && (int'(beat_q) < int'(LEAST_BEAT) || (32'(beat_q) == LEAST_BEAT && !back.tkeep[LEAST_LANE]));
 
   // The oldest frame is late. What the kernel does not have, and what cannot leave, does not count.
   logic [15:0] late_q;

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, stream::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, stream::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK, nat::BLOCK, pass::BLOCK];
 
 /// Device.
 pub mod device {
@@ -2076,4 +2076,107 @@ pub mod traffic {
     pub const CYCLES: Register = Register { name: "CYCLES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles from the start to the last completion." };
     /// Cycles from the start to the first completion.
     pub const FIRST: Register = Register { name: "FIRST", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles from the start to the first completion." };
+}
+
+/// Stream kernel `nat`.
+pub mod nat {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb100;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "nat",
+        kind: *b"NAPT",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CONTROL,
+            OUTSIDE,
+            HOST,
+            ENTRIES,
+            ENTRY,
+            INSIDE,
+            PORTS,
+            PROTOCOL,
+            TRANSLATED_TX,
+            TRANSLATED_RX,
+            UNKNOWN_TX,
+            UNKNOWN_RX,
+        ],
+    };
+    /// 0x4e415054, "NAPT": the stream kernel `nat`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x4e415054, \"NAPT\": the stream kernel `nat`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: a socket's.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: a socket's." };
+    /// `CONTROL.enable`: Frames are translated; else all pass as they are.
+    pub const CONTROL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "Frames are translated; else all pass as they are." };
+    /// `CONTROL.drop_rx`: Received frames that are neither translated nor ARP are dropped.
+    pub const CONTROL_DROP_RX: Field = Field { name: "drop_rx", low: 1, width: 1, doc: "Received frames that are neither translated nor ARP are dropped." };
+    /// `CONTROL.drop_tx`: So are those that are sent.
+    pub const CONTROL_DROP_TX: Field = Field { name: "drop_tx", low: 2, width: 1, doc: "So are those that are sent." };
+    /// What becomes of frames. In use from the next frame on.
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x10, count: None, mode: Mode::ReadWrite, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_ENABLE, CONTROL_DROP_RX, CONTROL_DROP_TX], doc: "What becomes of frames. In use from the next frame on." };
+    /// The address that the network sees.
+    pub const OUTSIDE: Register = Register { name: "OUTSIDE", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The address that the network sees." };
+    /// The host whose ARP is translated: it answers for OUTSIDE, and asks with that address.
+    pub const HOST: Register = Register { name: "HOST", offset: 0x18, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The host whose ARP is translated: it answers for OUTSIDE, and asks with that address." };
+    /// Entries of the table.
+    pub const ENTRIES: Register = Register { name: "ENTRIES", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries of the table." };
+    /// The entry that is seen at the three registers that follow.
+    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entry that is seen at the three registers that follow." };
+    /// Its address inside. Takes effect with the next write of PROTOCOL.
+    pub const INSIDE: Register = Register { name: "INSIDE", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its address inside. Takes effect with the next write of PROTOCOL." };
+    /// `PORTS.outside_port`: Outside.
+    pub const PORTS_OUTSIDE_PORT: Field = Field { name: "outside_port", low: 0, width: 16, doc: "Outside." };
+    /// `PORTS.inside_port`: Inside.
+    pub const PORTS_INSIDE_PORT: Field = Field { name: "inside_port", low: 16, width: 16, doc: "Inside." };
+    /// Its ports; of ICMP identifiers of echo. Take effect with the next write of PROTOCOL.
+    pub const PORTS: Register = Register { name: "PORTS", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PORTS_OUTSIDE_PORT, PORTS_INSIDE_PORT], doc: "Its ports; of ICMP identifiers of echo. Take effect with the next write of PROTOCOL." };
+    /// Writes the entry, with INSIDE and PORTS as they were written last: one change for frames.
+    pub const PROTOCOL: Register = Register { name: "PROTOCOL", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Writes the entry, with INSIDE and PORTS as they were written last: one change for frames." };
+    /// Frames from inside that were translated, ARP included.
+    pub const TRANSLATED_TX: Register = Register { name: "TRANSLATED_TX", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames from inside that were translated, ARP included." };
+    /// Frames from outside that were.
+    pub const TRANSLATED_RX: Register = Register { name: "TRANSLATED_RX", offset: 0x34, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames from outside that were." };
+    /// Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted.
+    pub const UNKNOWN_TX: Register = Register { name: "UNKNOWN_TX", offset: 0x38, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted." };
+    /// Other frames from outside.
+    pub const UNKNOWN_RX: Register = Register { name: "UNKNOWN_RX", offset: 0x3c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Other frames from outside." };
+}
+
+/// Stream kernel `pass`.
+pub mod pass {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb100;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "pass",
+        kind: *b"PASS",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            HOLD,
+        ],
+    };
+    /// 0x50415353, "PASS": the stream kernel `pass`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x50415353, \"PASS\": the stream kernel `pass`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: a socket's.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: a socket's." };
+    /// `HOLD.rx`: Received frames stay inside.
+    pub const HOLD_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames stay inside." };
+    /// `HOLD.tx`: Frames that are sent do.
+    pub const HOLD_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that are sent do." };
+    /// The kernel stops, to see what becomes of one that does.
+    pub const HOLD: Register = Register { name: "HOLD", offset: 0x10, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[HOLD_RX, HOLD_TX], doc: "The kernel stops, to see what becomes of one that does." };
 }

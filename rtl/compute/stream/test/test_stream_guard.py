@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stream_guard with kernels that keep the rules and kernels that do not: the test is the kernel. Whatever it does, each frame leaves once, as
-the kernel gave it or round it, or is counted as lost, and the frames behind it pass."""
+"""stream_guard with kernels that keep the rules and kernels that do not: the test is the kernel. Whatever it does, each frame
+leaves once, as the kernel gave it or round it, or is counted as lost, and the frames behind it pass."""
 
 from __future__ import annotations
 
