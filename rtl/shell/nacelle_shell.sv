@@ -1270,6 +1270,7 @@ module nacelle_shell
         ) kernel (
             .clk,
             .rst(kernel_rst),
+            .now(48'(now_q)),
             .identity,
             .ctrl(kernel_ctrl),
             .rx_in(kernel_rx_in),

@@ -988,4 +988,59 @@
 #define NACELLE_PASS_HOLD_TX_SHIFT 1 /* Frames that are sent do. */
 #define NACELLE_PASS_HOLD_TX_MASK 0x00000002u
 
+/* ---- Stream kernel `telemetry` ---- */
+
+#define NACELLE_TELEMETRY_BASE 0x0b100u
+#define NACELLE_TELEMETRY_BLOCK_TYPE 0x464c4f57u /* FLOW */
+#define NACELLE_TELEMETRY_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_TELEMETRY_TYPE 0x000u /* r: 0x464c4f57, "FLOW": the stream kernel `telemetry`. */
+#define NACELLE_TELEMETRY_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_TELEMETRY_NEXT 0x008u /* r: Byte address of the next block: a socket's. */
+#define NACELLE_TELEMETRY_COMMAND 0x010u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_TELEMETRY_COMMAND_CLEAR_SHIFT 0 /* Tables, histograms and counters are empty. */
+#define NACELLE_TELEMETRY_COMMAND_CLEAR_MASK 0x00000001u
+#define NACELLE_TELEMETRY_SEED 0x014u /* rw: Of the hash. */
+#define NACELLE_TELEMETRY_THRESHOLD 0x018u /* rw: From how many bytes on a flow is heavy. Looked at with each frame. */
+#define NACELLE_TELEMETRY_PLACES 0x01cu /* r: Places of flows, of each direction. */
+#define NACELLE_TELEMETRY_ENTRY 0x020u /* rw: The place that the registers up to LAST show, as it is when this is written. */
+#define NACELLE_TELEMETRY_ENTRY_PLACE_SHIFT 0 /* A place. */
+#define NACELLE_TELEMETRY_ENTRY_PLACE_MASK 0x000001ffu
+#define NACELLE_TELEMETRY_ENTRY_TX_SHIFT 16 /* Of sent frames, else of received ones. */
+#define NACELLE_TELEMETRY_ENTRY_TX_MASK 0x00010000u
+#define NACELLE_TELEMETRY_FLOW 0x024u /* r: What kind of flow it is. */
+#define NACELLE_TELEMETRY_FLOW_USED_SHIFT 0 /* There is a flow. */
+#define NACELLE_TELEMETRY_FLOW_USED_MASK 0x00000001u
+#define NACELLE_TELEMETRY_FLOW_V6_SHIFT 1 /* IPv6. */
+#define NACELLE_TELEMETRY_FLOW_V6_MASK 0x00000002u
+#define NACELLE_TELEMETRY_FLOW_PROTOCOL_SHIFT 8 /* Protocol of IPv4, next header of IPv6. */
+#define NACELLE_TELEMETRY_FLOW_PROTOCOL_MASK 0x0000ff00u
+#define NACELLE_TELEMETRY_PORTS 0x028u /* r: Its ports. */
+#define NACELLE_TELEMETRY_PORTS_DST_PORT_SHIFT 0 /* 0 if it has none. */
+#define NACELLE_TELEMETRY_PORTS_DST_PORT_MASK 0x0000ffffu
+#define NACELLE_TELEMETRY_PORTS_SRC_PORT_SHIFT 16 /* Likewise. */
+#define NACELLE_TELEMETRY_PORTS_SRC_PORT_MASK 0xffff0000u
+#define NACELLE_TELEMETRY_LAST 0x02cu /* r: Time of its last frame, the lower bits, in device cycles. */
+#define NACELLE_TELEMETRY_SRC 0x030u /* r: Its source, the highest word first; IPv4 in mapped form. */
+#define NACELLE_TELEMETRY_SRC_WORDS 4u
+#define NACELLE_TELEMETRY_DST 0x040u /* r: Its destination. */
+#define NACELLE_TELEMETRY_DST_WORDS 4u
+#define NACELLE_TELEMETRY_FRAMES 0x050u /* r: Its frames, since it has the place. */
+#define NACELLE_TELEMETRY_BYTES_LO 0x054u /* r: Bytes of these frames, without FCS, the lower 32 bits. */
+#define NACELLE_TELEMETRY_BYTES_HI 0x058u /* r: The upper 16 bits. */
+#define NACELLE_TELEMETRY_BEFORE_LO 0x05cu /* r: Bytes of all flows of the place before it had it: so many of its own can be missing. */
+#define NACELLE_TELEMETRY_BEFORE_HI 0x060u /* r: The upper 16 bits. */
+#define NACELLE_TELEMETRY_OTHER_RX 0x070u /* r: Received frames that carry no IP, and are in no flow. */
+#define NACELLE_TELEMETRY_REPLACED_RX 0x074u /* r: Flows of received frames that have lost their place to another one. */
+#define NACELLE_TELEMETRY_OTHER_TX 0x078u /* r: Likewise of sent frames. */
+#define NACELLE_TELEMETRY_REPLACED_TX 0x07cu /* r: Likewise. */
+#define NACELLE_TELEMETRY_GAPS_RX 0x100u /* r: Word n: frames that came 2^n to 2^(n+1) - 1 cycles behind the frame before of their flow; word 0 also 0 cycles. */
+#define NACELLE_TELEMETRY_GAPS_RX_WORDS 32u
+#define NACELLE_TELEMETRY_GAPS_TX 0x180u /* r: The same of sent frames. */
+#define NACELLE_TELEMETRY_GAPS_TX_WORDS 32u
+#define NACELLE_TELEMETRY_HEAVY_RX 0x200u /* r: Places with a heavy flow. */
+#define NACELLE_TELEMETRY_HEAVY_RX_WORDS 16u
+#define NACELLE_TELEMETRY_HEAVY_TX 0x240u /* r: The same of sent frames. */
+#define NACELLE_TELEMETRY_HEAVY_TX_WORDS 16u
+
 #endif

@@ -111,7 +111,7 @@ module stream_registers
   // ---- read ----
   wire [3:0][31:0] name = identity.name;
   always_comb begin
-    unique case (at)
+    unique case (at) inside
       AT_TYPE:        value = BLOCK_TYPE;
       AT_VERSION:     value = BLOCK_VERSION;
       AT_NEXT:        value = described ? {12'd0, PAGE, KERNEL_AT} : NEXT;
@@ -132,7 +132,8 @@ module stream_registers
       KERNEL_AT + AT_TYPE:    value = identity.block_type;
       KERNEL_AT + AT_VERSION: value = identity.block_version;
       KERNEL_AT + AT_NEXT:    value = NEXT;
-      default:        value = name[at[3:2]];
+      [AT_NAME : AT_NAME + 12'hf]: value = name[at[3:2]];
+      default:        value = '0;
     endcase
   end
   always_ff @(posedge clk) value_q <= value;

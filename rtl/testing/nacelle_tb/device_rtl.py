@@ -150,7 +150,8 @@ def stream_package(kernel: StreamKernel) -> str:
 package {kernel.module}_pkg;
 {registers}
   localparam stream_pkg::identity_t IDENTITY = '{{
-      name: compute_pkg::kernel_name("{kernel.name}"), version_major: 16'd{kernel.version[0]}, version_minor: 16'd{kernel.version[1]},
+      name: compute_pkg::kernel_name("{kernel.name}"),
+      version_major: 16'd{kernel.version[0]}, version_minor: 16'd{kernel.version[1]},
       {block},
       keeps_checksums: 1'b{int(kernel.keeps_checksums)}, keeps_flow: 1'b{int(kernel.keeps_flow)}
   }};
@@ -163,7 +164,7 @@ def stream_kernel(kernel: StreamKernel | None) -> str:
     use it."""
     if kernel:
         body = f"""  assign identity = {kernel.module}_pkg::IDENTITY;
-  {kernel.module} #(.DATA_W(DATA_W)) kernel (.clk, .rst, .ctrl, .rx_in, .rx_out, .tx_in, .tx_out);"""
+  {kernel.module} #(.DATA_W(DATA_W)) kernel (.clk, .rst, .now, .ctrl, .rx_in, .rx_out, .tx_in, .tx_out);"""
     else:
         body = '  $fatal(1, "this device has no kernel on the path of its network card");'
     return f"""// The kernel on the path of the network card.
@@ -172,6 +173,7 @@ module stream_kernel #(
 ) (
     input  logic                  clk,
     input  logic                  rst,
+    input  logic [47:0]           now,
     output stream_pkg::identity_t identity,
     axil_if.slave                 ctrl,
     axis_if.sink                  rx_in,

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, stream::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK, nat::BLOCK, pass::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, stream::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK, nat::BLOCK, pass::BLOCK, telemetry::BLOCK];
 
 /// Device.
 pub mod device {
@@ -2179,4 +2179,114 @@ pub mod pass {
     pub const HOLD_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that are sent do." };
     /// The kernel stops, to see what becomes of one that does.
     pub const HOLD: Register = Register { name: "HOLD", offset: 0x10, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[HOLD_RX, HOLD_TX], doc: "The kernel stops, to see what becomes of one that does." };
+}
+
+/// Stream kernel `telemetry`.
+pub mod telemetry {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb100;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "telemetry",
+        kind: *b"FLOW",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            COMMAND,
+            SEED,
+            THRESHOLD,
+            PLACES,
+            ENTRY,
+            FLOW,
+            PORTS,
+            LAST,
+            SRC,
+            DST,
+            FRAMES,
+            BYTES_LO,
+            BYTES_HI,
+            BEFORE_LO,
+            BEFORE_HI,
+            OTHER_RX,
+            REPLACED_RX,
+            OTHER_TX,
+            REPLACED_TX,
+            GAPS_RX,
+            GAPS_TX,
+            HEAVY_RX,
+            HEAVY_TX,
+        ],
+    };
+    /// 0x464c4f57, "FLOW": the stream kernel `telemetry`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x464c4f57, \"FLOW\": the stream kernel `telemetry`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: a socket's.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: a socket's." };
+    /// `COMMAND.clear`: Tables, histograms and counters are empty.
+    pub const COMMAND_CLEAR: Field = Field { name: "clear", low: 0, width: 1, doc: "Tables, histograms and counters are empty." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x10, count: None, mode: Mode::Write, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_CLEAR], doc: "A bit that is written as 1 acts once." };
+    /// Of the hash.
+    pub const SEED: Register = Register { name: "SEED", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of the hash." };
+    /// From how many bytes on a flow is heavy. Looked at with each frame.
+    pub const THRESHOLD: Register = Register { name: "THRESHOLD", offset: 0x18, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "From how many bytes on a flow is heavy. Looked at with each frame." };
+    /// Places of flows, of each direction.
+    pub const PLACES: Register = Register { name: "PLACES", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places of flows, of each direction." };
+    /// `ENTRY.place`: A place.
+    pub const ENTRY_PLACE: Field = Field { name: "place", low: 0, width: 9, doc: "A place." };
+    /// `ENTRY.tx`: Of sent frames, else of received ones.
+    pub const ENTRY_TX: Field = Field { name: "tx", low: 16, width: 1, doc: "Of sent frames, else of received ones." };
+    /// The place that the registers up to LAST show, as it is when this is written.
+    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x101ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[ENTRY_PLACE, ENTRY_TX], doc: "The place that the registers up to LAST show, as it is when this is written." };
+    /// `FLOW.used`: There is a flow.
+    pub const FLOW_USED: Field = Field { name: "used", low: 0, width: 1, doc: "There is a flow." };
+    /// `FLOW.v6`: IPv6.
+    pub const FLOW_V6: Field = Field { name: "v6", low: 1, width: 1, doc: "IPv6." };
+    /// `FLOW.protocol`: Protocol of IPv4, next header of IPv6.
+    pub const FLOW_PROTOCOL: Field = Field { name: "protocol", low: 8, width: 8, doc: "Protocol of IPv4, next header of IPv6." };
+    /// What kind of flow it is.
+    pub const FLOW: Register = Register { name: "FLOW", offset: 0x24, count: None, mode: Mode::Read, mask: 0xff03, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[FLOW_USED, FLOW_V6, FLOW_PROTOCOL], doc: "What kind of flow it is." };
+    /// `PORTS.dst_port`: 0 if it has none.
+    pub const PORTS_DST_PORT: Field = Field { name: "dst_port", low: 0, width: 16, doc: "0 if it has none." };
+    /// `PORTS.src_port`: Likewise.
+    pub const PORTS_SRC_PORT: Field = Field { name: "src_port", low: 16, width: 16, doc: "Likewise." };
+    /// Its ports.
+    pub const PORTS: Register = Register { name: "PORTS", offset: 0x28, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PORTS_DST_PORT, PORTS_SRC_PORT], doc: "Its ports." };
+    /// Time of its last frame, the lower bits, in device cycles.
+    pub const LAST: Register = Register { name: "LAST", offset: 0x2c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Time of its last frame, the lower bits, in device cycles." };
+    /// Its source, the highest word first; IPv4 in mapped form.
+    pub const SRC: Register = Register { name: "SRC", offset: 0x30, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its source, the highest word first; IPv4 in mapped form." };
+    /// Its destination.
+    pub const DST: Register = Register { name: "DST", offset: 0x40, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its destination." };
+    /// Its frames, since it has the place.
+    pub const FRAMES: Register = Register { name: "FRAMES", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its frames, since it has the place." };
+    /// Bytes of these frames, without FCS, the lower 32 bits.
+    pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of these frames, without FCS, the lower 32 bits." };
+    /// The upper 16 bits.
+    pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x58, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper 16 bits." };
+    /// Bytes of all flows of the place before it had it: so many of its own can be missing.
+    pub const BEFORE_LO: Register = Register { name: "BEFORE_LO", offset: 0x5c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of all flows of the place before it had it: so many of its own can be missing." };
+    /// The upper 16 bits.
+    pub const BEFORE_HI: Register = Register { name: "BEFORE_HI", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper 16 bits." };
+    /// Received frames that carry no IP, and are in no flow.
+    pub const OTHER_RX: Register = Register { name: "OTHER_RX", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames that carry no IP, and are in no flow." };
+    /// Flows of received frames that have lost their place to another one.
+    pub const REPLACED_RX: Register = Register { name: "REPLACED_RX", offset: 0x74, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Flows of received frames that have lost their place to another one." };
+    /// Likewise of sent frames.
+    pub const OTHER_TX: Register = Register { name: "OTHER_TX", offset: 0x78, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise of sent frames." };
+    /// Likewise.
+    pub const REPLACED_TX: Register = Register { name: "REPLACED_TX", offset: 0x7c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise." };
+    /// Word n: frames that came 2^n to 2^(n+1) - 1 cycles behind the frame before of their flow; word 0 also 0 cycles.
+    pub const GAPS_RX: Register = Register { name: "GAPS_RX", offset: 0x100, count: Some(32), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Word n: frames that came 2^n to 2^(n+1) - 1 cycles behind the frame before of their flow; word 0 also 0 cycles." };
+    /// The same of sent frames.
+    pub const GAPS_TX: Register = Register { name: "GAPS_TX", offset: 0x180, count: Some(32), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The same of sent frames." };
+    /// Places with a heavy flow.
+    pub const HEAVY_RX: Register = Register { name: "HEAVY_RX", offset: 0x200, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places with a heavy flow." };
+    /// The same of sent frames.
+    pub const HEAVY_TX: Register = Register { name: "HEAVY_TX", offset: 0x240, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The same of sent frames." };
 }

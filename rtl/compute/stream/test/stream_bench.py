@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nacelle_tb.bench import AxilSlave, Port, run
+from nacelle_tb.bench import AxilSlave, Clock, Port, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.cci import offset
@@ -25,6 +25,7 @@ class Kernel:
         self.rx_in, self.tx_in = AxisSource(dut, "rx_in", stall), AxisSource(dut, "tx_in", stall)
         self.rx_out, self.tx_out = AxisSink(dut, "rx_out", stall), AxisSink(dut, "tx_out", stall)
         self.ctrl = AxilDriver(dut, "ctrl")
+        dut.now.value = 0
 
     async def begin(self) -> Kernel:
         await start(self.dut)
@@ -52,6 +53,6 @@ def run_kernel(name: str, test_file: str, width: int, env: Mapping[str, str] | N
         test_file,
         sources=[generated.folder / f"stream_{name}_pkg.sv"],
         params={"DATA_W": width},
-        ports={"ctrl": AxilSlave(12), **stream},
+        ports={"now": Clock(), "ctrl": AxilSlave(12), **stream},
         env={"WIDTH": str(width), **(env or {})},
     )

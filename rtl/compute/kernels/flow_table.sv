@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The flows of one direction: each has the place that its hash says, and shares it with others. The flow that has the most bytes keeps it: a frame
+// of another one takes its bytes from the votes of the flow that is there, and takes the place when there are none left (Boyer and Moore's
+// majority vote). So a flow with more than half of the bytes of its place has it. What a flow that is there is short of is at most `earlier`.
+//
+// One frame a cycle. `seen` is there 2 cycles after `look`, in a cycle without a frame.
+module flow_table
+  import flow_telemetry_pkg::*;
+(
+    input  logic        clk,
+    input  logic        clear,
+    input  logic [31:0] now,
+    input  logic [31:0] threshold,             // bytes from which on a flow is heavy; 0: none is
+    input  logic        valid,                 // a frame,
+    input  place_t      place,
+    input  flow_key_t   key,
+    input  logic [15:0] length,                // bytes
+    input  logic        look,                  // at `place`, if there is no frame
+    output logic        seen_used,
+    output flow_entry_t seen,
+    output logic        again,                 // pulse: the flow had a frame before,
+    output logic [31:0] gap,                   // so many cycles ago
+    output logic        replaced,              // pulse: another flow lost its place
+    output logic [PLACES-1:0] heavy
+);
+  // ---- 1: read; 2: change; 3: write. What is read while a write of it is under way is old: the last two are kept ----
+  logic        valid_q, look_q;
+  place_t      place_q;
+  flow_key_t   key_q;
+  logic [15:0] length_q;
+  logic [PLACES-1:0] used_q;
+  logic [1:0]  written_q;                      // which of these there are, the last one in 0
+  place_t      written_at_q[2];
+  flow_entry_t written_entry_q[2];
+  flow_entry_t stored, entry, next;
+  logic        hit, keeps;
+
+  ram_1w1r #(.T(flow_entry_t), .WORDS(PLACES)) entries (
+      .clk, .write(written_q[0]), .write_at(written_at_q[0]), .write_data(written_entry_q[0]), .read(valid || look), .read_at(place),
+      .read_data(stored)
+  );
+
+  always_comb begin
+    entry = stored;
+    if (written_q[1] && written_at_q[1] == place_q) entry = written_entry_q[1];
+    if (written_q[0] && written_at_q[0] == place_q) entry = written_entry_q[0];
+  end
+  wire used = used_q[place_q];
+  assign hit   = used && entry.key == key_q;
+  assign keeps = entry.votes >= 32'(length_q);
+
+  wire [32:0] votes = {1'b0, entry.votes} + 33'(length_q);
+  always_comb begin
+    next       = entry;
+    next.total = entry.total + 48'(length_q);
+    if (hit) begin
+      next.frames = entry.frames + 1'b1;
+      next.bytes  = entry.bytes + 48'(length_q);
+      next.votes  = votes[32] ? '1 : votes[31:0];
+      next.last   = now;
+    end else if (used && keeps) begin
+      next.votes = entry.votes - 32'(length_q);
+    end else begin
+      next.key    = key_q;
+      next.frames = 32'd1;
+      next.bytes  = 48'(length_q);
+      next.earlier= used ? entry.total : '0;
+      next.votes  = used ? 32'(length_q) - entry.votes : 32'(length_q);
+      next.last   = now;
+      if (!used) next.total = 48'(length_q);
+    end
+  end
+
+  logic   changed_q;                           // a flow has new bytes:
+  place_t changed_at_q;
+  always_ff @(posedge clk) begin
+    valid_q         <= valid && !clear;
+    look_q          <= look;
+    place_q         <= place;
+    key_q           <= key;
+    length_q        <= length;
+    written_q       <= {written_q[0], valid_q};
+    written_at_q    <= '{place_q, written_at_q[0]};
+    written_entry_q <= '{next, written_entry_q[0]};
+    if (valid_q) used_q[place_q] <= 1'b1;
+    again        <= valid_q && hit && !clear;
+    gap          <= now - entry.last;
+    replaced     <= valid_q && used && !hit && !keeps && !clear;
+    seen_used    <= look_q && used;
+    if (look_q) seen <= used ? entry : '0;
+    changed_q    <= valid_q;
+    changed_at_q <= place_q;
+    if (changed_q) heavy[changed_at_q] <= threshold != '0 && written_entry_q[0].bytes >= 48'(threshold);
+    if (clear) begin
+      written_q <= '0;
+      used_q    <= '0;
+      heavy     <= '0;
+      changed_q <= 1'b0;
+    end
+  end
+endmodule
