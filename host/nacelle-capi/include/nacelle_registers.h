@@ -768,8 +768,6 @@
 #define NACELLE_STREAM_CONTROL_RX_MASK 0x00000001u
 #define NACELLE_STREAM_CONTROL_TX_SHIFT 1 /* Frames that the card sends do. */
 #define NACELLE_STREAM_CONTROL_TX_MASK 0x00000002u
-#define NACELLE_STREAM_CONTROL_BY_RULE_SHIFT 2 /* Of the received ones only those for which a rule of the classifier says `stream`. */
-#define NACELLE_STREAM_CONTROL_BY_RULE_MASK 0x00000004u
 #define NACELLE_STREAM_LIMIT 0x024u /* rw: How long the oldest frame may stay in the kernel. */
 #define NACELLE_STREAM_COMMAND 0x028u /* w: A bit that is written as 1 acts once. */
 #define NACELLE_STREAM_COMMAND_RESTART_SHIFT 0 /* The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off. */

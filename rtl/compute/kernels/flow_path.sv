@@ -26,8 +26,10 @@ module flow_path
     output flow_entry_t seen,
     output logic [31:0] other,                 // frames without IP
     output logic [31:0] replaced,
-    output logic [BUCKETS-1:0][31:0] gaps,
-    output logic [PLACES-1:0] heavy
+    input  bucket_t     gap_at,
+    output logic [31:0] gaps,                  // of this bucket; 1 cycle
+    input  flags_at_t   flags_at,
+    output logic [31:0] heavy                  // likewise
 );
   localparam int unsigned HASH = 3;            // cycles of card_hash
   // So that keys that the seed makes have no period.
@@ -89,16 +91,16 @@ module flow_path
   wire free = look && !valid_q[HASH-1];
   flow_table flows (
       .clk, .clear(clear || rst), .now, .threshold, .valid(valid_q[HASH-1]), .place(valid_q[HASH-1] ? place : look_at), .key(key_now),
-      .length(length_q[HASH-1]), .look(free), .seen_used, .seen, .again, .gap, .replaced(replaces), .heavy
+      .length(length_q[HASH-1]), .look(free), .seen_used, .seen, .again, .gap, .replaced(replaces), .flags_at, .heavy
   );
 
   // ---- counters ----
-  logic                        again_q;
-  logic [$clog2(BUCKETS)-1:0]  bucket, bucket_q;
-  logic                        free_q;
+  logic    again_q, free_q;
+  bucket_t bucket, bucket_q;
+  logic [BUCKETS-1:0][31:0] gaps_q;
   always_comb begin
     bucket = '0;
-    for (int unsigned i = 0; i < BUCKETS; i++) if (gap[i]) bucket = ($bits(bucket))'(i);
+    for (int unsigned i = 0; i < BUCKETS; i++) if (gap[i]) bucket = bucket_t'(i);
   end
   always_ff @(posedge clk) begin
     free_q   <= free && !looked && !free_q;
@@ -107,12 +109,13 @@ module flow_path
     bucket_q <= bucket;
     other    <= other + 32'(key_valid && !is_ip);
     replaced <= replaced + 32'(replaces);
-    if (again_q) gaps[bucket_q] <= gaps[bucket_q] + 1'b1;
+    gaps     <= gaps_q[gap_at];
+    if (again_q) gaps_q[bucket_q] <= gaps_q[bucket_q] + 1'b1;
     if (clear || rst) begin
       again_q  <= 1'b0;
       other    <= '0;
       replaced <= '0;
-      gaps     <= '0;
+      gaps_q   <= '0;
     end
     if (rst) begin
       free_q <= 1'b0;

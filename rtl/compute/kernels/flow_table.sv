@@ -22,7 +22,8 @@ module flow_table
     output logic        again,                 // pulse: the flow had a frame before,
     output logic [31:0] gap,                   // so many cycles ago
     output logic        replaced,              // pulse: another flow lost its place
-    output logic [PLACES-1:0] heavy
+    input  flags_at_t   flags_at,
+    output logic [31:0] heavy                  // of the places from 32 times this on: they have heavy flows; 1 cycle
 );
   // ---- 1: read; 2: change; 3: write. What is read while a write of it is under way is old: the last two are kept ----
   logic        valid_q, look_q;
@@ -74,6 +75,7 @@ module flow_table
 
   logic   changed_q;                           // a flow has new bytes:
   place_t changed_at_q;
+  logic [PLACES/32-1:0][31:0] heavy_q;
   always_ff @(posedge clk) begin
     valid_q         <= valid && !clear;
     look_q          <= look;
@@ -87,16 +89,19 @@ module flow_table
     again        <= valid_q && hit && !clear;
     gap          <= now - entry.last;
     replaced     <= valid_q && used && !hit && !keeps && !clear;
-    seen_used    <= look_q && used;
-    if (look_q) seen <= used ? entry : '0;
+    if (look_q) begin
+      seen_used <= used;
+      seen      <= used ? entry : '0;
+    end
     changed_q    <= valid_q;
     changed_at_q <= place_q;
-    if (changed_q) heavy[changed_at_q] <= threshold != '0 && written_entry_q[0].bytes >= 48'(threshold);
+    if (changed_q) heavy_q[changed_at_q[$bits(place_t)-1:5]][changed_at_q[4:0]] <= threshold != '0 && written_entry_q[0].bytes >= 48'(threshold);
     if (clear) begin
       written_q <= '0;
       used_q    <= '0;
-      heavy     <= '0;
+      heavy_q   <= '0;
       changed_q <= 1'b0;
     end
+    heavy <= heavy_q[flags_at];
   end
 endmodule

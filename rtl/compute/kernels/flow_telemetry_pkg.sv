@@ -7,6 +7,8 @@ package flow_telemetry_pkg;
   localparam int unsigned PLACES = 512;        // of flows, of each direction
   localparam int unsigned BUCKETS = 32;        // of a histogram: bucket n from 2^n cycles on
   typedef logic [$clog2(PLACES)-1:0] place_t;
+  typedef logic [$clog2(PLACES/32)-1:0] flags_at_t;   // a word of flags, one for each place
+  typedef logic [$clog2(BUCKETS)-1:0] bucket_t;
 
   // What frames of a flow have in common.
   typedef struct packed {

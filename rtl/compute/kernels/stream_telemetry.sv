@@ -35,8 +35,7 @@ module stream_telemetry
   logic [1:0]  looked, used;
   flow_entry_t seen[2];
   logic [1:0][31:0] other, replaced;
-  logic [1:0][BUCKETS-1:0][31:0] gaps;
-  logic [1:0][PLACES/32-1:0][31:0] heavy;
+  logic [1:0][31:0] gaps, heavy;
 
   always_ff @(posedge clk) begin
     clear_q <= !rst && write && at == AT_COMMAND && wdata[0];
@@ -86,23 +85,23 @@ module stream_telemetry
       AT_REPLACED_RX: value = replaced[0];
       AT_OTHER_TX:    value = other[1];
       AT_REPLACED_TX: value = replaced[1];
-      [AT_GAPS_RX : AT_GAPS_RX + 12'h7f]:   value = gaps[0][at[6:2]];
-      [AT_GAPS_TX : AT_GAPS_TX + 12'h7f]:   value = gaps[1][at[6:2]];
-      [AT_HEAVY_RX : AT_HEAVY_RX + 12'h3f]: value = heavy[0][at[5:2]];
-      default:        value = heavy[1][at[5:2]];
+      [AT_GAPS_RX : AT_GAPS_RX + 12'h7f]:   value = gaps[0];
+      [AT_GAPS_TX : AT_GAPS_TX + 12'h7f]:   value = gaps[1];
+      [AT_HEAVY_RX : AT_HEAVY_RX + 12'h3f]: value = heavy[0];
+      default:        value = heavy[1];
     endcase
   end
   always_ff @(posedge clk) value_q <= value;
 
   flow_path #(.DATA_W(DATA_W)) rx (
       .clk, .rst, .clear(clear_q), .now(now[31:0]), .seed(seed_q), .threshold(threshold_q), .in(rx_in), .out(rx_out), .look(look_q[0]),
-      .look_at(place_q), .looked(looked[0]), .seen_used(used[0]), .seen(seen[0]), .other(other[0]), .replaced(replaced[0]), .gaps(gaps[0]),
-      .heavy(heavy[0])
+      .look_at(place_q), .looked(looked[0]), .seen_used(used[0]), .seen(seen[0]), .other(other[0]), .replaced(replaced[0]), .gap_at(at[6:2]),
+      .gaps(gaps[0]), .flags_at(at[5:2]), .heavy(heavy[0])
   );
   flow_path #(.DATA_W(DATA_W)) tx (
       .clk, .rst, .clear(clear_q), .now(now[31:0]), .seed(seed_q), .threshold(threshold_q), .in(tx_in), .out(tx_out), .look(look_q[1]),
-      .look_at(place_q), .looked(looked[1]), .seen_used(used[1]), .seen(seen[1]), .other(other[1]), .replaced(replaced[1]), .gaps(gaps[1]),
-      .heavy(heavy[1])
+      .look_at(place_q), .looked(looked[1]), .seen_used(used[1]), .seen(seen[1]), .other(other[1]), .replaced(replaced[1]), .gap_at(at[6:2]),
+      .gaps(gaps[1]), .flags_at(at[5:2]), .heavy(heavy[1])
   );
 
   logic unused_ok;

@@ -37,7 +37,6 @@ package stream_pkg;
   typedef struct packed {
     logic        rx;        // received frames go through the kernel,
     logic        tx;        // and frames that are sent
-    logic        by_rule;   // of the received ones those for which a rule of the classifier says so
     logic [15:0] limit;     // cycles in which the oldest frame must leave the kernel; 0: no limit
   } settings_t;
 endpackage

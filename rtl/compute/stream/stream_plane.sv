@@ -95,7 +95,7 @@ module stream_plane
       .clk, .rst(line_rst), .in(rx), .in_verdict(rx_verdict), .out(wanted), .out_verdict(verdict), .overflow(rx_overflow), .idle(store_idle)
   );
   stream_guard #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .INFO(card_verdict_t)) rx_guard (
-      .clk, .rst(line_rst), .through(settings.rx && !settings.by_rule), .cut(cut_q), .limit(settings.limit), .in(wanted),
+      .clk, .rst(line_rst), .through(settings.rx), .cut(cut_q), .limit(settings.limit), .in(wanted),
       .in_info(verdict), .out(received), .out_info(received_verdict), .out_through(changed), .to(kernel_rx_in), .from(kernel_rx_out),
       .fault(rx_fault), .events(rx_events), .idle(rx_idle)
   );

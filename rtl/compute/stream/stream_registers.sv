@@ -76,12 +76,12 @@ module stream_registers
     restart <= write && at == AT_COMMAND && wdata[0] && !rst;
     if (write) begin
       unique case (at)
-        AT_CONTROL: {settings.by_rule, settings.tx, settings.rx} <= wdata[2:0];
+        AT_CONTROL: {settings.tx, settings.rx} <= wdata[1:0];
         AT_LIMIT:   settings.limit <= wdata[15:0];
         default: ;
       endcase
     end
-    if (rst) settings <= '{rx: 1'b1, tx: 1'b1, by_rule: 1'b0, limit: 16'd4096};
+    if (rst) settings <= '{rx: 1'b1, tx: 1'b1, limit: 16'd4096};
   end
 
   // ---- counters ----
@@ -116,7 +116,7 @@ module stream_registers
       AT_VERSION:     value = BLOCK_VERSION;
       AT_NEXT:        value = described ? {12'd0, PAGE, KERNEL_AT} : NEXT;
       AT_KERNEL_VERSION: value = {identity.version_major, identity.version_minor};
-      AT_CONTROL:     value = 32'({settings.by_rule, settings.tx, settings.rx});
+      AT_CONTROL:     value = 32'({settings.tx, settings.rx});
       AT_LIMIT:       value = 32'(settings.limit);
       AT_STATUS:      value = {21'd0, cause, 6'd0, cut_tx, cut};
       AT_CUTS:        value = cuts_q;

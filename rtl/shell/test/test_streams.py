@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device whose network card has a kernel on its path, through the slot: the driver behind translated addresses, checksums that are
-said to be right only if they are, a kernel that is cut off and restarted while frames and RoCE go on."""
+"""A device whose network card has a kernel on its path, through the slot: the driver behind translated addresses, checksums that
+are said to be right only if they are, a kernel that is cut off and restarted while frames and RoCE go on."""
 
 from __future__ import annotations
 

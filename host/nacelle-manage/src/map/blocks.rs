@@ -1728,10 +1728,8 @@ pub mod stream {
     pub const CONTROL_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames go through the kernel, else round it." };
     /// `CONTROL.tx`: Frames that the card sends do.
     pub const CONTROL_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that the card sends do." };
-    /// `CONTROL.by_rule`: Of the received ones only those for which a rule of the classifier says `stream`.
-    pub const CONTROL_BY_RULE: Field = Field { name: "by_rule", low: 2, width: 1, doc: "Of the received ones only those for which a rule of the classifier says `stream`." };
     /// Which frames go through the kernel. In use from the next frame on.
-    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_RX, CONTROL_TX, CONTROL_BY_RULE], doc: "Which frames go through the kernel. In use from the next frame on." };
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_RX, CONTROL_TX], doc: "Which frames go through the kernel. In use from the next frame on." };
     /// How long the oldest frame may stay in the kernel.
     pub const LIMIT: Register = Register { name: "LIMIT", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How long the oldest frame may stay in the kernel." };
     /// `COMMAND.restart`: The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off.
