@@ -30,14 +30,14 @@ module flow_table
   place_t      place_q;
   flow_key_t   key_q;
   logic [15:0] length_q;
-  logic [PLACES-1:0] used_q;
+  logic [FLOW_PLACES-1:0] used_q;
   logic [1:0]  written_q;                      // which of these there are, the last one in 0
   place_t      written_at_q[2];
   flow_entry_t written_entry_q[2];
   flow_entry_t stored, entry, next;
   logic        hit, keeps;
 
-  ram_1w1r #(.T(flow_entry_t), .WORDS(PLACES)) entries (
+  ram_1w1r #(.T(flow_entry_t), .WORDS(FLOW_PLACES)) entries (
       .clk, .write(written_q[0]), .write_at(written_at_q[0]), .write_data(written_entry_q[0]), .read(valid || look), .read_at(place),
       .read_data(stored)
   );
@@ -75,7 +75,7 @@ module flow_table
 
   logic   changed_q;                           // a flow has new bytes:
   place_t changed_at_q;
-  logic [PLACES/32-1:0][31:0] heavy_q;
+  logic [FLOW_PLACES/32-1:0][31:0] heavy_q;
   always_ff @(posedge clk) begin
     valid_q         <= valid && !clear;
     look_q          <= look;

@@ -4,10 +4,10 @@
 package flow_telemetry_pkg;
   import packet_pkg::*;
 
-  localparam int unsigned PLACES = 512;        // of flows, of each direction
+  localparam int unsigned FLOW_PLACES = 512;   // of flows, of each direction
   localparam int unsigned BUCKETS = 32;        // of a histogram: bucket n from 2^n cycles on
-  typedef logic [$clog2(PLACES)-1:0] place_t;
-  typedef logic [$clog2(PLACES/32)-1:0] flags_at_t;   // a word of flags, one for each place
+  typedef logic [$clog2(FLOW_PLACES)-1:0] place_t;
+  typedef logic [$clog2(FLOW_PLACES/32)-1:0] flags_at_t;   // a word of flags, one for each place
   typedef logic [$clog2(BUCKETS)-1:0] bucket_t;
 
   // What frames of a flow have in common.

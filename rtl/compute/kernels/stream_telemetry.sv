@@ -69,7 +69,7 @@ module stream_telemetry
     unique case (at) inside
       AT_SEED:        value = seed_q;
       AT_THRESHOLD:   value = threshold_q;
-      AT_PLACES:      value = PLACES;
+      AT_PLACES:      value = FLOW_PLACES;
       AT_ENTRY:       value = {15'd0, tx_q, 16'(place_q)};
       AT_FLOW:        value = {16'd0, shown.key.protocol, 6'd0, shown.key.v6, used[tx_q]};
       AT_PORTS:       value = {shown.key.src_port, shown.key.dst_port};

@@ -11,7 +11,7 @@ from nacelle_tb.bench import AxilSlave, Clock, Port, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.cci import offset
-from nacelle_tb.device import load_stream, named
+from nacelle_tb.device import Device, load_stream, named
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink, AxisSource, start
@@ -41,17 +41,17 @@ class Kernel:
             assert await self.ctrl.write(offset(f"{self.block}.{name}"), value) == 0, name
 
 
-def run_kernel(name: str, test_file: str, width: int, env: Mapping[str, str] | None = None) -> None:
-    """Runs the tests of a file on the kernel of this name."""
-    device = named("nat")
-    generated = generate(replace(device, name=f"stream_{name}", stream=load_stream(name, device.kernel_folders)))
+def run_kernel(name: str, test_file: str, width: int, env: Mapping[str, str] | None = None, device: Device | None = None) -> None:
+    """Runs the tests of a file on the kernel of this name: one of the project's, or of the folders of `device`."""
+    folders = (device or named("nat")).kernel_folders
+    generated = generate(replace(named("nat"), name=f"stream_{name}", stream=load_stream(name, folders)))
     stream: dict[str, Port] = {}
     for way in ("rx", "tx"):
         stream |= {f"{way}_in": AxisSinkPort(width), f"{way}_out": AxisSourcePort(width)}
     run(
         f"stream_{name}",
         test_file,
-        sources=[generated.folder / f"stream_{name}_pkg.sv"],
+        sources=[generated.folder / f"stream_{name}_pkg.sv", *(folder / f"stream_{name}.sv" for folder in folders[1:])],
         params={"DATA_W": width},
         ports={"now": Clock(), "ctrl": AxilSlave(12), **stream},
         env={"WIDTH": str(width), **(env or {})},
