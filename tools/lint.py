@@ -37,6 +37,8 @@ BUILDS = [
     ("slot", 512),
     ("slot", 64),
     ("nic", 512),
+    ("nat", 512),
+    ("telemetry", 64),
 ]
 BOARDS = sorted(path.parent.name for path in (ROOT / "boards").glob("*/board.toml"))
 
