@@ -7,7 +7,7 @@
 // the kernel has none. While `cut` is high all frames go round. What a kernel had when it was cut off is lost: of a frame that was leaving the
 // end is a beat with tuser, as of one that the kernel drops. `out` may take back a beat that is not accepted: it ends in a store.
 //
-// One beat a cycle. Latency 0 to `to` and round the kernel, 1 from `from` to `out`.
+// One beat a cycle. Latency 0 to `to` and round the kernel, 2 from `from` to `out`.
 module stream_guard
   import stream_pkg::*;
 #(
@@ -79,9 +79,17 @@ module stream_guard
   assign info_in.data  = in_info;
   stream_fifo #(.T(INFO), .DEPTH(FRAMES_INSIDE)) infos (.clk, .rst(rst || cut), .in(info_in), .out(info), .empty());
 
-  // ---- out ----
+  // ---- out: what a beat has to say about the rules is found out a cycle before ----
+  axis_if #(.DATA_W(DATA_W)) came ();
   axis_if #(.DATA_W(DATA_W)) back ();
-  axis_slice #(.DATA_W(DATA_W)) slice (.clk, .rst(rst || cut), .in(from), .out(back));
+  axis_slice #(.DATA_W(DATA_W)) slice (.clk, .rst(rst || cut), .in(from), .out(came));
+  axis_slice #(.DATA_W(DATA_W), .SKID(1'b0)) next_slice (.clk, .rst(rst || cut), .in(came), .out(back));
+  logic hole, hole_q;                          // bytes are missing
+  always_comb begin
+    hole = !came.tkeep[0] || (!came.tlast && !came.tkeep[BYTES-1]);
+    for (int unsigned i = 1; i < BYTES; i++) if (came.tkeep[i] && !came.tkeep[i-1]) hole = 1'b1;
+  end
+  always_ff @(posedge clk) if (came.tready) hole_q <= hole;
 
   logic        out_frame_q;                    // a frame of the kernel has begun on `out`
   beat_index_t beat_q;
@@ -99,16 +107,13 @@ module stream_guard
   assign info.ready  = left;
 
   // ---- the rules ----
-  logic hole, too_long, too_short;
-  always_comb begin
-    hole = !back.tkeep[0] || (!back.tlast && !back.tkeep[BYTES-1]);
-    for (int unsigned i = 1; i < BYTES; i++) if (back.tkeep[i] && !back.tkeep[i-1]) hole = 1'b1;
-  end
+  logic too_long, too_short;
   assign too_long  = 32'(beat_q) > LAST_BEAT || (32'(beat_q) == LAST_BEAT && (!back.tlast || (LAST_LANE != BYTES - 1 && back.tkeep[(LAST_LANE+1)%BYTES])));
   assign too_short = back.tlast && (int'(beat_q) < int'(LEAST_BEAT) || (32'(beat_q) == LEAST_BEAT && !back.tkeep[LEAST_LANE]));
 
   // The oldest frame is late. What the kernel does not have, and what cannot leave, does not count.
   logic [15:0] late_q;
+  logic        is_late_q;
   wire has_all = due_q > 7'd1 || (due_q == 7'd1 && !(in_frame_q && way_q == KERNEL));
   wire owes = has_all || (to.tvalid && !to.tready);
   wire blocked = back.tvalid && !out.tready;
@@ -116,11 +121,11 @@ module stream_guard
   always_comb begin
     fault = CUT_NONE;
     if (!cut) begin
-      if (limit != '0 && late_q >= limit) fault = CUT_LATE;
+      if (is_late_q) fault = CUT_LATE;
       if (back.tvalid) begin
         if (due_q == '0) fault = CUT_EXTRA;
         else if (too_long) fault = CUT_LONG;
-        else if (hole || too_short) fault = CUT_MALFORMED;
+        else if (hole_q || too_short) fault = CUT_MALFORMED;
       end
     end
   end
@@ -129,7 +134,7 @@ module stream_guard
   assign events.round   = rounds && out.tready && !in_frame_q;
   assign events.dropped = left && back.tuser;
   assign events.lost    = stops ? due_q + 7'(begins) : '0;
-  assign idle           = !in.tvalid && !in_frame_q && due_q == '0 && !abort_q && !back.tvalid;
+  assign idle           = !in.tvalid && !in_frame_q && due_q == '0 && !abort_q && !came.tvalid && !back.tvalid;
 
   always_ff @(posedge clk) begin
     offered_q <= !in_frame_q && to.tvalid && !to.tready && !stops;
@@ -150,6 +155,7 @@ module stream_guard
 
     if (left || stops || (due_q == '0 && !to.tvalid)) late_q <= '0;
     else if (owes && !blocked) late_q <= late_q + 1'b1;
+    is_late_q <= limit != '0 && late_q >= limit && !left && !stops;
 
     if (rst) begin
       in_frame_q  <= 1'b0;
@@ -159,6 +165,7 @@ module stream_guard
       beat_q      <= '0;
       abort_q     <= 1'b0;
       late_q      <= '0;
+      is_late_q   <= 1'b0;
     end
   end
 
