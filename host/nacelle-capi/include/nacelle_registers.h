@@ -958,14 +958,14 @@
 #define NACELLE_NAT_OUTSIDE 0x014u /* rw: The address that the network sees. */
 #define NACELLE_NAT_HOST 0x018u /* rw: The host whose ARP is translated: it answers for OUTSIDE, and asks with that address. */
 #define NACELLE_NAT_ENTRIES 0x01cu /* r: Entries of the table. */
-#define NACELLE_NAT_ENTRY 0x020u /* rw: The entry that is seen at the three registers that follow. */
-#define NACELLE_NAT_INSIDE 0x024u /* rw: Its address inside. Takes effect with the next write of PROTOCOL. */
-#define NACELLE_NAT_PORTS 0x028u /* rw: Its ports; of ICMP identifiers of echo. Take effect with the next write of PROTOCOL. */
+#define NACELLE_NAT_ENTRY 0x020u /* rw: The entry of PROTOCOL. A write sets INSIDE and PORTS to what it has. */
+#define NACELLE_NAT_INSIDE 0x024u /* rw: Its address inside, in use with the next write of PROTOCOL. */
+#define NACELLE_NAT_PORTS 0x028u /* rw: Its ports; of ICMP identifiers of echo. In use with the next write of PROTOCOL. */
 #define NACELLE_NAT_PORTS_OUTSIDE_PORT_SHIFT 0 /* Outside. */
 #define NACELLE_NAT_PORTS_OUTSIDE_PORT_MASK 0x0000ffffu
 #define NACELLE_NAT_PORTS_INSIDE_PORT_SHIFT 16 /* Inside. */
 #define NACELLE_NAT_PORTS_INSIDE_PORT_MASK 0xffff0000u
-#define NACELLE_NAT_PROTOCOL 0x02cu /* rw: Writes the entry, with INSIDE and PORTS as they were written last: one change for frames. */
+#define NACELLE_NAT_PROTOCOL 0x02cu /* rw: Writes the entry, with INSIDE and PORTS: one change for frames. What the entry has is read. */
 #define NACELLE_NAT_TRANSLATED_TX 0x030u /* r: Frames from inside that were translated, ARP included. */
 #define NACELLE_NAT_TRANSLATED_RX 0x034u /* r: Frames from outside that were. */
 #define NACELLE_NAT_UNKNOWN_TX 0x038u /* r: Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted. */

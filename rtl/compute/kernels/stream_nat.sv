@@ -28,8 +28,9 @@ module stream_nat
   );
 
   nat_settings_t settings_q;
-  entry_t        entry_q, seen;                // entry_q: as it is written
+  entry_t        entry_q, seen;                // entry_q: as it is written next
   logic          put_q;
+  logic [2:0]    load_q;                       // ENTRY was written: `seen` is that entry after 3 cycles
   logic [$clog2(ENTRIES)-1:0] entry_at_q;
   logic [31:0]   translated_tx_q, translated_rx_q, unknown_tx_q, unknown_rx_q;
   logic          tx_translated, rx_translated, tx_unknown, rx_unknown;
@@ -53,7 +54,9 @@ module stream_nat
   endfunction
 
   always_ff @(posedge clk) begin
-    put_q <= write && at == AT_PROTOCOL && !rst;
+    put_q  <= write && at == AT_PROTOCOL && !rst;
+    load_q <= {load_q[1:0], write && at == AT_ENTRY};
+    if (load_q[2]) entry_q <= seen;
     if (write) begin
       unique case (at)
         AT_CONTROL:  {settings_q.drop_tx, settings_q.drop_rx, settings_q.enable} <= wdata[2:0];
@@ -74,6 +77,7 @@ module stream_nat
       settings_q      <= '0;
       entry_q         <= '0;
       entry_at_q      <= '0;
+      load_q          <= '0;
       translated_tx_q <= '0;
       translated_rx_q <= '0;
       unknown_tx_q    <= '0;
@@ -88,8 +92,8 @@ module stream_nat
       AT_HOST:          value = settings_q.host;
       AT_ENTRIES:       value = ENTRIES;
       AT_ENTRY:         value = 32'(entry_at_q);
-      AT_INSIDE:        value = seen.inside_ip;
-      AT_PORTS:         value = {seen.inside_port, seen.outside_port};
+      AT_INSIDE:        value = entry_q.inside_ip;
+      AT_PORTS:         value = {entry_q.inside_port, entry_q.outside_port};
       AT_PROTOCOL:      value = protocol_of(seen.kind);
       AT_TRANSLATED_TX: value = translated_tx_q;
       AT_TRANSLATED_RX: value = translated_rx_q;

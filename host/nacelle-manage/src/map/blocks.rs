@@ -2125,18 +2125,18 @@ pub mod nat {
     pub const HOST: Register = Register { name: "HOST", offset: 0x18, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The host whose ARP is translated: it answers for OUTSIDE, and asks with that address." };
     /// Entries of the table.
     pub const ENTRIES: Register = Register { name: "ENTRIES", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries of the table." };
-    /// The entry that is seen at the three registers that follow.
-    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entry that is seen at the three registers that follow." };
-    /// Its address inside. Takes effect with the next write of PROTOCOL.
-    pub const INSIDE: Register = Register { name: "INSIDE", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its address inside. Takes effect with the next write of PROTOCOL." };
+    /// The entry of PROTOCOL. A write sets INSIDE and PORTS to what it has.
+    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entry of PROTOCOL. A write sets INSIDE and PORTS to what it has." };
+    /// Its address inside, in use with the next write of PROTOCOL.
+    pub const INSIDE: Register = Register { name: "INSIDE", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its address inside, in use with the next write of PROTOCOL." };
     /// `PORTS.outside_port`: Outside.
     pub const PORTS_OUTSIDE_PORT: Field = Field { name: "outside_port", low: 0, width: 16, doc: "Outside." };
     /// `PORTS.inside_port`: Inside.
     pub const PORTS_INSIDE_PORT: Field = Field { name: "inside_port", low: 16, width: 16, doc: "Inside." };
-    /// Its ports; of ICMP identifiers of echo. Take effect with the next write of PROTOCOL.
-    pub const PORTS: Register = Register { name: "PORTS", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PORTS_OUTSIDE_PORT, PORTS_INSIDE_PORT], doc: "Its ports; of ICMP identifiers of echo. Take effect with the next write of PROTOCOL." };
-    /// Writes the entry, with INSIDE and PORTS as they were written last: one change for frames.
-    pub const PROTOCOL: Register = Register { name: "PROTOCOL", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Writes the entry, with INSIDE and PORTS as they were written last: one change for frames." };
+    /// Its ports; of ICMP identifiers of echo. In use with the next write of PROTOCOL.
+    pub const PORTS: Register = Register { name: "PORTS", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PORTS_OUTSIDE_PORT, PORTS_INSIDE_PORT], doc: "Its ports; of ICMP identifiers of echo. In use with the next write of PROTOCOL." };
+    /// Writes the entry, with INSIDE and PORTS: one change for frames. What the entry has is read.
+    pub const PROTOCOL: Register = Register { name: "PROTOCOL", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Writes the entry, with INSIDE and PORTS: one change for frames. What the entry has is read." };
     /// Frames from inside that were translated, ARP included.
     pub const TRANSLATED_TX: Register = Register { name: "TRANSLATED_TX", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames from inside that were translated, ARP included." };
     /// Frames from outside that were.

@@ -293,6 +293,8 @@ async def registers(dut) -> None:
         found = [await kernel.read(name) for name in ("INSIDE", "PORTS", "PROTOCOL")]
         assert found == [number(entry.inside), entry.inside_port << 16 | entry.outside_port, PROTOCOLS[entry.layer]]
     await kernel.write(ENTRY=3, PROTOCOL=47)
+    assert await kernel.read("PROTOCOL") == 0 and await kernel.read("INSIDE") == number(entries[3].inside)
+    await kernel.write(ENTRY=3)
     assert [await kernel.read(name) for name in ("INSIDE", "PORTS", "PROTOCOL")] == [0, 0, 0]
     assert (await kernel.ctrl.read(0x180))[1] and await kernel.ctrl.write(0x11C, 1)
 
