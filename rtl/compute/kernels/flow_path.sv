@@ -6,7 +6,8 @@
 module flow_path
   import packet_pkg::*;
   import virtio_pkg::*;
-  import classify_pkg::*;
+  import classify_pkg::key_t;
+  import classify_pkg::QUARTERS;
   import flow_telemetry_pkg::*;
 #(
     parameter int unsigned DATA_W = 512
@@ -20,10 +21,10 @@ module flow_path
     axis_if.sink        in,
     axis_if.source      out,
     input  logic        look,                  // until `looked`
-    input  place_t      look_at,
+    input  telemetry_place_t      look_at,
     output logic        looked,                // pulse: from now on `seen` is what was looked at
     output logic        seen_used,
-    output flow_entry_t seen,
+    output telemetry_entry_t seen,
     output logic [31:0] other,                 // frames without IP
     output logic [31:0] replaced,
     input  bucket_t     gap_at,
@@ -58,7 +59,7 @@ module flow_path
     return {80'd0, 16'hffff, ip};
   endfunction
 
-  flow_key_t key;
+  telemetry_key_t key;
   wire [QUARTERS*64-1:0] addresses = head.addresses;
   assign key = '{
       v6: head.common.v6,
@@ -71,20 +72,20 @@ module flow_path
   wire is_ip = head.common.v4 || head.common.v6;
 
   // ---- its place ----
-  place_t address_hash, port_hash;
-  card_hash #(.BITS($bits(place_t))) hash (
+  telemetry_place_t address_hash, port_hash;
+  card_hash #(.BITS($bits(telemetry_place_t))) hash (
       .clk, .key(KEY ^ {10{seed}}), .v6(1'b1), .src(key.src), .dst(key.dst), .ports({key.src_port, key.dst_port}), .address_hash, .port_hash
   );
   logic [HASH-1:0]        valid_q;
-  flow_key_t [HASH-1:0]   key_q;
+  telemetry_key_t [HASH-1:0]   key_q;
   logic [HASH-1:0][15:0]  length_q;
   always_ff @(posedge clk) begin
     valid_q  <= rst ? '0 : {valid_q[HASH-2:0], key_valid && is_ip};
     key_q    <= {key_q[HASH-2:0], key};
     length_q <= {length_q[HASH-2:0], length};
   end
-  wire flow_key_t key_now = key_q[HASH-1];
-  wire place_t place = address_hash ^ port_hash ^ place_t'({1'b0, key_now.protocol} * 9'd37);
+  wire telemetry_key_t key_now = key_q[HASH-1];
+  wire telemetry_place_t place = address_hash ^ port_hash ^ telemetry_place_t'({1'b0, key_now.protocol} * 9'd37);
 
   logic again, replaces;
   logic [31:0] gap;

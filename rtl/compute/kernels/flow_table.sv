@@ -13,12 +13,12 @@ module flow_table
     input  logic [31:0] now,
     input  logic [31:0] threshold,             // bytes from which on a flow is heavy; 0: none is
     input  logic        valid,                 // a frame,
-    input  place_t      place,
-    input  flow_key_t   key,
+    input  telemetry_place_t      place,
+    input  telemetry_key_t   key,
     input  logic [15:0] length,                // bytes
     input  logic        look,                  // at `place`, if there is no frame
     output logic        seen_used,
-    output flow_entry_t seen,
+    output telemetry_entry_t seen,
     output logic        again,                 // pulse: the flow had a frame before,
     output logic [31:0] gap,                   // so many cycles ago
     output logic        replaced,              // pulse: another flow lost its place
@@ -27,17 +27,17 @@ module flow_table
 );
   // ---- 1: read; 2: change; 3: write. What is read while a write of it is under way is old: the last two are kept ----
   logic        valid_q, look_q;
-  place_t      place_q;
-  flow_key_t   key_q;
+  telemetry_place_t      place_q;
+  telemetry_key_t   key_q;
   logic [15:0] length_q;
-  logic [FLOW_PLACES-1:0] used_q;
+  logic [TELEMETRY_PLACES-1:0] used_q;
   logic [1:0]  written_q;                      // which of these there are, the last one in 0
-  place_t      written_at_q[2];
-  flow_entry_t written_entry_q[2];
-  flow_entry_t stored, entry, next;
+  telemetry_place_t      written_at_q[2];
+  telemetry_entry_t written_entry_q[2];
+  telemetry_entry_t stored, entry, next;
   logic        hit, keeps;
 
-  ram_1w1r #(.T(flow_entry_t), .WORDS(FLOW_PLACES)) entries (
+  ram_1w1r #(.T(telemetry_entry_t), .WORDS(TELEMETRY_PLACES)) entries (
       .clk, .write(written_q[0]), .write_at(written_at_q[0]), .write_data(written_entry_q[0]), .read(valid || look), .read_at(place),
       .read_data(stored)
   );
@@ -74,8 +74,8 @@ module flow_table
   end
 
   logic   changed_q;                           // a flow has new bytes:
-  place_t changed_at_q;
-  logic [FLOW_PLACES/32-1:0][31:0] heavy_q;
+  telemetry_place_t changed_at_q;
+  logic [TELEMETRY_PLACES/32-1:0][31:0] heavy_q;
   always_ff @(posedge clk) begin
     valid_q         <= valid && !clear;
     look_q          <= look;
@@ -95,7 +95,9 @@ module flow_table
     end
     changed_q    <= valid_q;
     changed_at_q <= place_q;
-    if (changed_q) heavy_q[changed_at_q[$bits(place_t)-1:5]][changed_at_q[4:0]] <= threshold != '0 && written_entry_q[0].bytes >= 48'(threshold);
+    if (changed_q)
+      heavy_q[changed_at_q[$bits(telemetry_place_t)-1:5]][changed_at_q[4:0]] <= threshold != '0
+                                                                                && written_entry_q[0].bytes >= 48'(threshold);
     if (clear) begin
       written_q <= '0;
       used_q    <= '0;

@@ -30,10 +30,10 @@ module stream_telemetry
 
   logic        clear_q, tx_q;
   logic [1:0]  look_q;                         // received, sent
-  place_t      place_q;
+  telemetry_place_t      place_q;
   logic [31:0] seed_q, threshold_q;
   logic [1:0]  looked, used;
-  flow_entry_t seen[2];
+  telemetry_entry_t seen[2];
   logic [1:0][31:0] other, replaced;
   logic [1:0][31:0] gaps, heavy;
 
@@ -45,7 +45,7 @@ module stream_telemetry
         AT_SEED:      seed_q <= wdata;
         AT_THRESHOLD: threshold_q <= wdata;
         AT_ENTRY: begin
-          place_q <= wdata[$bits(place_t)-1:0];
+          place_q <= wdata[$bits(telemetry_place_t)-1:0];
           tx_q    <= wdata[16];
           look_q  <= wdata[16] ? 2'b10 : 2'b01;
         end
@@ -61,7 +61,7 @@ module stream_telemetry
     end
   end
 
-  flow_entry_t shown;
+  telemetry_entry_t shown;
   assign shown = seen[tx_q];
   wire [3:0][31:0] src = shown.key.src;
   wire [3:0][31:0] dst = shown.key.dst;
@@ -69,7 +69,7 @@ module stream_telemetry
     unique case (at) inside
       AT_SEED:        value = seed_q;
       AT_THRESHOLD:   value = threshold_q;
-      AT_PLACES:      value = FLOW_PLACES;
+      AT_PLACES:      value = TELEMETRY_PLACES;
       AT_ENTRY:       value = {15'd0, tx_q, 16'(place_q)};
       AT_FLOW:        value = {16'd0, shown.key.protocol, 6'd0, shown.key.v6, used[tx_q]};
       AT_PORTS:       value = {shown.key.src_port, shown.key.dst_port};
