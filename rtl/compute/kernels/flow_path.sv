@@ -85,7 +85,7 @@ module flow_path
     length_q <= {length_q[HASH-2:0], length};
   end
   wire telemetry_key_t key_now = key_q[HASH-1];
-  wire telemetry_place_t place = address_hash ^ port_hash ^ telemetry_place_t'({1'b0, key_now.protocol} * 9'd37);
+  wire telemetry_place_t place = address_hash ^ port_hash ^ telemetry_place_t'(key_now.protocol);
 
   logic again, replaces;
   logic [31:0] gap;

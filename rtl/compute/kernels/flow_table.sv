@@ -25,30 +25,36 @@ module flow_table
     input  flags_at_t   flags_at,
     output logic [31:0] heavy                  // of the places from 32 times this on: they have heavy flows; 1 cycle
 );
-  // ---- 1: read; 2: change; 3: write. What is read while a write of it is under way is old: the last two are kept ----
+  // ---- 1: read; 2: change; 3: write. What is read while a write of it is under way is old: the last two are kept. That a place is one of
+  // these is found out in 1, and the key is compared with all that it could be in ----
   logic        valid_q, look_q;
-  telemetry_place_t      place_q;
-  telemetry_key_t   key_q;
+  telemetry_place_t place_q;
+  telemetry_key_t key_q;
   logic [15:0] length_q;
   logic [TELEMETRY_PLACES-1:0] used_q;
-  logic [1:0]  written_q;                      // which of these there are, the last one in 0
-  telemetry_place_t      written_at_q[2];
+  logic        used;                           // the place, in 2
+  logic [1:0]  same_q;                         // it is that of the last write, or of the one before
+  logic        written_q;                      // there is a last one
+  telemetry_place_t written_at_q;
   telemetry_entry_t written_entry_q[2];
   telemetry_entry_t stored, entry, next;
   logic        hit, keeps;
 
   ram_1w1r #(.T(telemetry_entry_t), .WORDS(TELEMETRY_PLACES)) entries (
-      .clk, .write(written_q[0]), .write_at(written_at_q[0]), .write_data(written_entry_q[0]), .read(valid || look), .read_at(place),
+      .clk, .write(written_q), .write_at(written_at_q), .write_data(written_entry_q[0]), .read(valid || look), .read_at(place),
       .read_data(stored)
   );
 
   always_comb begin
-    entry = stored;
-    if (written_q[1] && written_at_q[1] == place_q) entry = written_entry_q[1];
-    if (written_q[0] && written_at_q[0] == place_q) entry = written_entry_q[0];
+    unique case (same_q) inside
+      2'b?1:   entry = written_entry_q[0];
+      2'b10:   entry = written_entry_q[1];
+      default: entry = stored;
+    endcase
   end
-  wire used = used_q[place_q];
-  assign hit   = used && entry.key == key_q;
+  wire stored_hit = stored.key == key_q;
+  wire [1:0] written_hit = {written_entry_q[1].key == key_q, written_entry_q[0].key == key_q};
+  assign hit   = used && (same_q[0] ? written_hit[0] : same_q[1] ? written_hit[1] : stored_hit);
   assign keeps = entry.votes >= 32'(length_q);
 
   wire [32:0] votes = {1'b0, entry.votes} + 33'(length_q);
@@ -82,8 +88,10 @@ module flow_table
     place_q         <= place;
     key_q           <= key;
     length_q        <= length;
-    written_q       <= {written_q[0], valid_q};
-    written_at_q    <= '{place_q, written_at_q[0]};
+    same_q          <= {written_q && written_at_q == place, valid_q && place_q == place};
+    used            <= used_q[place] || (valid_q && place_q == place);
+    written_q       <= valid_q;
+    written_at_q    <= place_q;
     written_entry_q <= '{next, written_entry_q[0]};
     if (valid_q) used_q[place_q] <= 1'b1;
     again        <= valid_q && hit && !clear;
@@ -99,7 +107,9 @@ module flow_table
       heavy_q[changed_at_q[$bits(telemetry_place_t)-1:5]][changed_at_q[4:0]] <= threshold != '0
                                                                                 && written_entry_q[0].bytes >= 48'(threshold);
     if (clear) begin
-      written_q <= '0;
+      same_q    <= '0;
+      used      <= 1'b0;
+      written_q <= 1'b0;
       used_q    <= '0;
       heavy_q   <= '0;
       changed_q <= 1'b0;

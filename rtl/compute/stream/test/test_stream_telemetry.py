@@ -51,7 +51,7 @@ def place_of(flow: Flow, seed: int) -> int:
     key = bytes(a ^ b for a, b in zip(KEY, seed.to_bytes(4, "big") * 10, strict=True))
     src, dst, protocol, sport, dport = flow
     hashed = toeplitz(key, src + dst + sport.to_bytes(2, "big") + dport.to_bytes(2, "big"))
-    return (hashed ^ protocol * 37) % PLACES
+    return (hashed ^ protocol) % PLACES
 
 
 @dataclass
