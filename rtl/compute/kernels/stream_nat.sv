@@ -20,10 +20,11 @@ module stream_nat
     axis_if.source      tx_out
 );
   // ---- registers ----
-  logic [11:0]   at;
-  logic          write;
-  logic [31:0]   wdata, value, value_q;
-  axil_access #(.READ_CYCLES(4)) access (
+  // A read comes late enough to see the entry that was written before.
+  logic [11:0]   at, at_q;
+  logic          write, write_q;
+  logic [31:0]   wdata, wdata_q, value, value_q;
+  axil_access #(.READ_CYCLES(8)) access (
       .clk, .rst, .bus(ctrl), .at, .write, .wdata, .readable(readable(at)), .writable(writable(at)), .rdata(value_q), .idle()
   );
 
@@ -54,18 +55,21 @@ module stream_nat
   endfunction
 
   always_ff @(posedge clk) begin
-    put_q  <= write && at == AT_PROTOCOL && !rst;
-    load_q <= {load_q[1:0], write && at == AT_ENTRY};
+    write_q <= write && !rst;
+    at_q    <= at;
+    wdata_q <= wdata;
+    put_q   <= write_q && at_q == AT_PROTOCOL && !rst;
+    load_q  <= {load_q[1:0], write_q && at_q == AT_ENTRY};
     if (load_q[2]) entry_q <= seen;
-    if (write) begin
-      unique case (at)
-        AT_CONTROL:  {settings_q.drop_tx, settings_q.drop_rx, settings_q.enable} <= wdata[2:0];
-        AT_OUTSIDE:  settings_q.outside <= wdata;
-        AT_HOST:     settings_q.host <= wdata;
-        AT_ENTRY:    entry_at_q <= wdata[$clog2(ENTRIES)-1:0];
-        AT_INSIDE:   entry_q.inside_ip <= wdata;
-        AT_PORTS:    {entry_q.inside_port, entry_q.outside_port} <= wdata;
-        AT_PROTOCOL: entry_q.kind <= kind_of(wdata);
+    if (write_q) begin
+      unique case (at_q)
+        AT_CONTROL:  {settings_q.drop_tx, settings_q.drop_rx, settings_q.enable} <= wdata_q[2:0];
+        AT_OUTSIDE:  settings_q.outside <= wdata_q;
+        AT_HOST:     settings_q.host <= wdata_q;
+        AT_ENTRY:    entry_at_q <= wdata_q[$clog2(ENTRIES)-1:0];
+        AT_INSIDE:   entry_q.inside_ip <= wdata_q;
+        AT_PORTS:    {entry_q.inside_port, entry_q.outside_port} <= wdata_q;
+        AT_PROTOCOL: entry_q.kind <= kind_of(wdata_q);
         default: ;
       endcase
     end
