@@ -27,10 +27,10 @@ pytestmark = [
 class Own:
     """A device whose card is the kernel's, in a namespace."""
 
-    def __init__(self, wire: Wire, namespace: list[str], name: str, interface: str, address: str) -> None:
+    def __init__(self, wire: Wire, namespace: list[str], name: str, interface: str, address: str, library: Path = LIBRARY) -> None:
         self.namespace, self.interface = namespace, interface
         self.log = (wire.folder / f"{name}.log").open("w+")
-        arguments = ("--json", "nic", "--name", name, "--library", str(LIBRARY), "--tap", interface)
+        arguments = ("--json", "nic", "--name", name, "--library", str(library), "--tap", interface)
         self.child = wire.start(*arguments, before=namespace, stderr=self.log)
         assert self.child.stdout
         line = self.child.stdout.readline()

@@ -139,8 +139,8 @@ def sources(board: Board, values: dict[str, str]) -> None:
     """Lists the sources for the vendor's tool, packages first and each after those that it needs; and the parameters."""
     subprocess.run([sys.executable, str(ROOT / "rtl" / "control" / "generate.py")], check=True)
     rtl = generate(board.device)
-    used = {kernel.module for kernel in board.device.kernels}
-    kernels = {path.stem for folder in rtl.kernel_folders for path in folder.glob("kernel_*.toml")}
+    used = {kernel.module for kernel in [*board.device.kernels, *([board.device.stream] if board.device.stream else [])]}
+    kernels = {path.stem for folder in rtl.kernel_folders for path in folder.glob("*_*.toml")}
     files = list(packages(rtl))
     for folder in [*module_dirs(rtl), GENERATED, *board.folders]:
         found = sorted(folder.glob("*.sv"))

@@ -37,6 +37,8 @@ BUILDS = [
     ("slot", 512),
     ("slot", 64),
     ("nic", 512),
+    ("nat", 512),
+    ("telemetry", 64),
 ]
 BOARDS = sorted(path.parent.name for path in (ROOT / "boards").glob("*/board.toml"))
 
@@ -95,8 +97,8 @@ def elaborate(name: str, data_w: int, top: Top = Top()) -> Any:
     compilation = ast.Compilation(pyslang.Bag([options]))
     files = [*packages(device), *top.files]
     # A kernel that this device does not have has no package here.
-    others = {path.stem for folder in device.kernel_folders for path in folder.glob("kernel_*.toml")}
-    others -= {kernel.module for kernel in description.kernels}
+    others = {path.stem for folder in device.kernel_folders for path in folder.glob("*_*.toml")}
+    others -= {kernel.module for kernel in [*description.kernels, *([description.stream] if description.stream else [])]}
     for folder in [*module_dirs(device), GENERATED, *top.folders]:
         files += [path for path in sorted(folder.glob("*.sv")) if path not in files and path.stem not in others]
     for path in sorted(files, key=lambda p: not p.name.endswith("_pkg.sv")):

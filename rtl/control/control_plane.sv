@@ -4,7 +4,7 @@
 // port (roce_management), one for admission (roce_admission), one for the event log, one for the trace of frames (frame_trace), one for
 // the histograms of calls (call_histograms), one for the store of images (image_store) if there is one, one for the sensors of the board
 // (board_sensors) if it has some, one for the copy engine (copy_engine) if there is one, one for the
-// classifier (classify_plane) if there is one, one for each socket. Several
+// classifier (classify_plane) if there is one, one for the streaming socket (stream_plane) if there is one, one for each socket. Several
 // masters share it. An access takes about 9 cycles, to a counter up to 10 more. An access that no register
 // has is answered with DECERR, a socket that does not respond with SLVERR (see axil_demux).
 module control_plane
@@ -43,6 +43,7 @@ module control_plane
     parameter bit              COPY = 1'b0,           // there is a copy engine
     parameter bit              CARD = 1'b0,           // there is a network card
     parameter bit              CLASSIFIER = 1'b0,     // there is a classifier
+    parameter bit              STREAM = 1'b0,         // there is a streaming socket
     parameter longint unsigned DRAM_BYTES = 64'd1 << 30,
     parameter logic [31:0]     BUILD_REVISION = '0,
     parameter logic [63:0]     BUILD_DIGEST = '0,
@@ -61,6 +62,7 @@ module control_plane
     axil_if.master          histograms,           // 12 bits of address
     axil_if.master          copy,                 // 12 bits of address
     axil_if.master          classifier,           // 12 bits of address
+    axil_if.master          stream,               // 12 bits of address
     stream_if.sink          sensor_reading,       // sensor_reading_t: of the board
 
     input  logic [63:0]     chip_id,              // constant, of this chip alone; 0: it has none, the MAC address stands for it
@@ -103,14 +105,15 @@ module control_plane
     output logic            idle                  // no access under way, nothing to log
 );
   localparam int unsigned PAGE_W = 12;
-  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0) + 32'(COPY) + 32'(CLASSIFIER);
+  localparam int unsigned SLAVES = SOCKETS + 6 + 32'(STORE) + 32'(SENSORS != 0) + 32'(COPY) + 32'(CLASSIFIER) + 32'(STREAM);
   localparam int unsigned MANAGEMENT = SOCKETS + 1;  // behind the sockets
   localparam int unsigned ADMISSION = SOCKETS + 2;
   localparam int unsigned EVENT_LOG = SOCKETS + 3;
   localparam int unsigned TRACE_SLAVE = SOCKETS + 4;
   localparam int unsigned HISTOGRAMS_SLAVE = SOCKETS + 5;
-  localparam int unsigned CLASSIFIER_SLAVE = SLAVES - 1;     // these if there are some
-  localparam int unsigned COPY_SLAVE = SLAVES - 1 - 32'(CLASSIFIER);
+  localparam int unsigned STREAM_SLAVE = SLAVES - 1;         // these if there are some
+  localparam int unsigned CLASSIFIER_SLAVE = STREAM_SLAVE - 32'(STREAM);
+  localparam int unsigned COPY_SLAVE = CLASSIFIER_SLAVE - 32'(CLASSIFIER);
   localparam int unsigned SENSORS_SLAVE = COPY_SLAVE - 32'(COPY);
   localparam int unsigned IMAGES_SLAVE = SENSORS_SLAVE - 32'(SENSORS != 0);
   localparam logic [47:0] CYCLES_PER_MS = 48'(CLOCK_HZ / 1000);
@@ -136,6 +139,7 @@ module control_plane
     if (SENSORS != 0) p[SENSORS_SLAVE] = SENSORS_PAGE;
     if (COPY) p[COPY_SLAVE] = COPY_PAGE;
     if (CLASSIFIER) p[CLASSIFIER_SLAVE] = CLASSIFIER_PAGE;
+    if (STREAM) p[STREAM_SLAVE] = STREAM_PAGE;
     return p;
   endfunction
 
@@ -175,6 +179,12 @@ module control_plane
     axil_wires to_classifier (.in(slave[CLASSIFIER_SLAVE]), .out(classifier));
   end else begin : g_no_classifier
     axil_silent silent (.out(classifier));
+  end
+
+  if (STREAM) begin : g_stream
+    axil_wires to_stream (.in(slave[STREAM_SLAVE]), .out(stream));
+  end else begin : g_no_stream
+    axil_silent silent (.out(stream));
   end
 
   if (SENSORS != 0) begin : g_sensors

@@ -33,6 +33,7 @@ package event_log_pkg;
   localparam log_kind_t LOG_KERNEL_MEMORY    = {RING_FAULTS, 6'd1};       // [socket]
   localparam log_kind_t LOG_MEMORY_ERROR     = {RING_FAULTS, 6'd2};       // [address of the counter, its value]
   localparam log_kind_t LOG_COPY_STOPPED   = {RING_FAULTS, 6'd3};       // [copy_pkg::stop_e, descriptors that had left the ring]
+  localparam log_kind_t LOG_STREAM_CUT       = {RING_FAULTS, 6'd4};       // [stream_pkg::cut_e, 1: in the direction of transmit]
   localparam log_kind_t LOG_OPENED           = {RING_CONNECTIONS, 6'd0};  // [IPv4 address, log_peer_t: the entry that admitted it]
   localparam log_kind_t LOG_CLOSED           = {RING_CONNECTIONS, 6'd1};  // [IPv4 address, log_peer_t: a log_closed_e]
   localparam log_kind_t LOG_CONNECT_FAILED   = {RING_CONNECTIONS, 6'd2};  // [IPv4 address, reason of the peer's REJ]

@@ -4,7 +4,7 @@
 
   nacelle_regs_pkg.sv, nacelle_regs.sv        the device's own registers (PeakRDL-regblock, AXI4-Lite)
   management_regs_pkg.sv, admission_regs_pkg.sv, event_log_regs_pkg.sv, trace_regs_pkg.sv, histograms_regs_pkg.sv,
-  images_regs_pkg.sv, sensors_regs_pkg.sv, copy_regs_pkg.sv, socket_regs_pkg.sv
+  images_regs_pkg.sv, sensors_regs_pkg.sv, copy_regs_pkg.sv, stream_regs_pkg.sv, socket_regs_pkg.sv
                                               addresses for decoders that are written by hand
   cci_map_pkg.sv                              the pages of the control bus
   cci_policy_pkg.sv                           who may access which register
@@ -78,6 +78,7 @@ TELEMETRY = RTL / "telemetry"
 IMAGES = RTL / "compute" / "images" / "images.rdl"
 COPY = RTL / "copy" / "copy.rdl"
 CLASSIFIER = RTL / "classify" / "classifier.rdl"
+STREAM = RTL / "compute" / "stream" / "stream.rdl"
 SOCKET = RTL / "compute" / "socket" / "socket.rdl"
 KERNELS = RTL / "compute" / "kernels"
 RUST = ROOT / "host" / "nacelle-manage" / "src" / "map" / "blocks.rs"
@@ -172,8 +173,8 @@ def write(path: Path, text: str) -> bool:
 
 
 def kernel_files() -> list[Path]:
-    """Descriptions of the project's kernels' registers."""
-    return sorted(KERNELS.glob("kernel_*.rdl"))
+    """Descriptions of the project's kernels' registers, those of kernels in sockets and in streaming sockets."""
+    return sorted([*KERNELS.glob("kernel_*.rdl"), *KERNELS.glob("stream_*.rdl")])
 
 
 def device_registers() -> Block:
@@ -200,14 +201,15 @@ def device_registers() -> Block:
 
 def bus(blocks: dict[str, Block]) -> list[MapEntry]:
     """Where each block is on the bus, as cci.rdl has it."""
-    folders = [OUT, TELEMETRY, *(path.parent for path in (MANAGEMENT, ADMISSION, IMAGES, COPY, CLASSIFIER, SOCKET))]
+    folders = [OUT, TELEMETRY, *(path.parent for path in (MANAGEMENT, ADMISSION, IMAGES, COPY, CLASSIFIER, STREAM, SOCKET))]
     top = compile_file(HERE / "cci.rdl", "cci", include=folders)
     found = []
     for child in top.children(unroll=False):
         count, stride = (child.array_dimensions[0], child.array_stride) if child.is_array else (1, 0)
         found.append(MapEntry(blocks[child.inst_name], child.raw_absolute_address, count, stride))
-    socket = next(entry for entry in found if entry.block.name == "socket")
+    places = {name: next(entry for entry in found if entry.block.name == name) for name in ("socket", "stream")}
     for path in kernel_files():
+        socket = places["stream" if path.stem.startswith("stream_") else "socket"]
         found.append(MapEntry(blocks[path.stem], socket.base + rdl_sv.KERNEL_AT, socket.count, socket.stride))
     if found[0].block["NEXT"].reset != found[1].base:
         raise SystemExit(f"{HERE / 'nacelle.rdl'}: NEXT is not where cci.rdl has the next block")
@@ -227,10 +229,14 @@ def generate() -> list[Path]:
         "sensors": read_block(TELEMETRY / "sensors.rdl", "sensors_regs", "sensors"),
         "copy": read_block(COPY, "copy_regs", "copy"),
         "classifier": read_block(CLASSIFIER, "classifier_regs", "classifier"),
+        "stream": read_block(STREAM, "stream_regs", "stream"),
         "socket": read_block(SOCKET, "socket_regs", "socket"),
-        **{path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_")) for path in kernel_files()},
+        **{
+            path.stem: read_block(path, f"{path.stem}_regs", path.stem.removeprefix("kernel_").removeprefix("stream_"))
+            for path in kernel_files()
+        },
     }
-    for name in (block for block in blocks if not block.startswith("kernel_")):
+    for name in (block for block in blocks if not block.startswith(("kernel_", "stream_"))):
         write(OUT / f"{name}_regs_pkg.sv", LICENCE + rdl_sv.package(blocks[name], f"{name}_regs_pkg"))
     (OUT / "counters_pkg.sv").unlink(missing_ok=True)  # names structs that may be gone
     found = counters()
@@ -271,6 +277,7 @@ def up_to_date() -> bool:
         IMAGES,
         COPY,
         CLASSIFIER,
+        STREAM,
         SOCKET,
         *kernel_files(),
         *packages(),

@@ -44,6 +44,7 @@ module nacelle_shell
   import cci_map_pkg::SENSORS_PAGE;
   import cci_map_pkg::COPY_PAGE;
   import cci_map_pkg::CLASSIFIER_PAGE;
+  import cci_map_pkg::STREAM_PAGE;
   import pcie_pkg::pcie_events_t;
 #(
     parameter int unsigned DATA_W = device_pkg::DATA_W,
@@ -111,6 +112,7 @@ module nacelle_shell
   axil_if #(.ADDR_W(12)) histograms_bus ();
   axil_if #(.ADDR_W(12)) copy_bus ();
   axil_if #(.ADDR_W(12)) classifier_bus ();
+  axil_if #(.ADDR_W(12)) stream_bus ();
   // Masters of the registers: the one from outside, the services, the kernels, who have a turn together, and the host by its BAR.
   localparam int unsigned SERVICES_BUS = 1;
   localparam int unsigned KERNELS_BUS = 2;
@@ -141,11 +143,13 @@ module nacelle_shell
   localparam int unsigned LOG_QPS = LOG_CM + 1;
   localparam int unsigned LOG_ADDRESSES = LOG_QPS + 1;
   localparam int unsigned LOG_COPIES = LOG_ADDRESSES + 1;
-  localparam int unsigned LOG_SOURCES = LOG_COPIES + 1;
+  localparam int unsigned LOG_STREAM = LOG_COPIES + 1;
+  localparam int unsigned LOG_SOURCES = LOG_STREAM + 1;
   log_event_t [LOG_SOURCES-1:0] to_log;
 
   // Blocks of registers that a device can do without: the page of what follows each in the chain.
-  localparam logic [7:0] AFTER_COPY = CLASSIFIER ? CLASSIFIER_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_CLASSIFIER = STREAM ? STREAM_PAGE : SOCKET_PAGE;
+  localparam logic [7:0] AFTER_COPY = CLASSIFIER ? CLASSIFIER_PAGE : AFTER_CLASSIFIER;
   localparam logic [7:0] AFTER_SENSORS = COPY ? COPY_PAGE : AFTER_COPY;
   localparam logic [7:0] AFTER_IMAGES = SENSORS != 0 ? SENSORS_PAGE : AFTER_SENSORS;
   localparam logic [7:0] AFTER_HISTOGRAMS = IMAGE_SLOTS != 0 ? IMAGES_PAGE : AFTER_IMAGES;
@@ -175,6 +179,7 @@ module nacelle_shell
       .COPY      (COPY),
       .CARD      (NETWORK_CARD),
       .CLASSIFIER(CLASSIFIER),
+      .STREAM    (STREAM),
       .DRAM_BYTES(DRAM_BYTES),
       .BUILD_REVISION(BUILD_REVISION),
       .BUILD_DIGEST(BUILD_DIGEST),
@@ -193,6 +198,7 @@ module nacelle_shell
       .histograms(histograms_bus),
       .copy(copy_bus),
       .classifier(classifier_bus),
+      .stream(stream_bus),
       .sensor_reading,
       .chip_id,
       .enable,
@@ -325,7 +331,7 @@ module nacelle_shell
     classify_plane #(
         .DATA_W(DATA_W),
         .PAIRS (NETWORK_CARD ? NETWORK_PAIRS : 0),
-        .NEXT  ({12'd0, SOCKET_PAGE, 12'd0})
+        .NEXT  ({12'd0, AFTER_CLASSIFIER, 12'd0})
     ) classifier (
         .clk,
         .rst,
@@ -1185,7 +1191,7 @@ module nacelle_shell
 
   // ---- the slot ----
 
-  logic slot_idle, copy_idle, card_idle, copy_stops;
+  logic slot_idle, copy_idle, card_idle, stream_idle, copy_stops;
   copy_pkg::copy_state_t copy_state;
   if (PCIE) begin : g_slot
     localparam int unsigned NETWORK_ID_W = 5;
@@ -1225,6 +1231,58 @@ module nacelle_shell
 
     // ---- function 1 ----
     if (NETWORK_CARD) begin : g_card
+      axis_if #(.DATA_W(DATA_W)) host_rx ();
+      axis_if #(.DATA_W(DATA_W)) host_tx ();
+      card_verdict_t host_rx_verdict;
+      if (STREAM) begin : g_stream
+        logic kernel_rst;
+        stream_pkg::identity_t identity;
+        axil_if #(.ADDR_W(12)) kernel_ctrl ();
+        axis_if #(.DATA_W(DATA_W)) kernel_rx_in (), kernel_rx_out (), kernel_tx_in (), kernel_tx_out ();
+        stream_plane #(
+            .DATA_W   (DATA_W),
+            .MAX_FRAME(NETWORK_FRAME),
+            .PAGE     (STREAM_PAGE),
+            .NEXT     ({12'd0, SOCKET_PAGE, 12'd0})
+        ) stream (
+            .clk,
+            .rst,
+            .line_rst(plane_rst_q),
+            .rx(card_rx),
+            .rx_verdict(card_rx_verdict),
+            .rx_out(host_rx),
+            .rx_out_verdict(host_rx_verdict),
+            .tx(host_tx),
+            .tx_out(card_tx),
+            .kernel_rst,
+            .kernel_ctrl,
+            .kernel_rx_in,
+            .kernel_rx_out,
+            .kernel_tx_in,
+            .kernel_tx_out,
+            .identity,
+            .bus(stream_bus),
+            .to_log(to_log[LOG_STREAM]),
+            .idle(stream_idle)
+        );
+        stream_kernel #(
+            .DATA_W(DATA_W)
+        ) kernel (
+            .clk,
+            .rst(kernel_rst),
+            .now(48'(now_q)),
+            .identity,
+            .ctrl(kernel_ctrl),
+            .rx_in(kernel_rx_in),
+            .rx_out(kernel_rx_out),
+            .tx_in(kernel_tx_in),
+            .tx_out(kernel_tx_out)
+        );
+      end else begin : g_no_stream
+        axis_wires of_line (.in(card_rx), .out(host_rx));
+        axis_wires of_host (.in(host_tx), .out(card_tx));
+        assign host_rx_verdict = card_rx_verdict;
+      end
       network_card #(
           .DATA_W   (DATA_W),
           .ID_W     (NETWORK_ID_W),
@@ -1246,9 +1304,9 @@ module nacelle_shell
           .interrupt(net_interrupt),
           .reset(net_reset),
           .reset_done(net_reset_done),
-          .rx(card_rx),
-          .rx_verdict(card_rx_verdict),
-          .tx(card_tx),
+          .rx(host_rx),
+          .rx_verdict(host_rx_verdict),
+          .tx(host_tx),
           .idle(card_idle)
       );
     end else begin : g_no_card
@@ -1308,6 +1366,13 @@ module nacelle_shell
       valid: copy_stops, item: '{kind: LOG_COPY_STOPPED, a: 32'(copy_state.stopped), b: 32'(copy_state.consumer)}
   };
 
+  if (!STREAM) begin : g_no_stream
+    assign to_log[LOG_STREAM] = '0;
+    axil_access nobody (
+        .clk, .rst, .bus(stream_bus), .at(), .write(), .wdata(), .readable(1'b0), .writable(1'b0), .rdata('0), .idle(stream_idle)
+    );
+  end
+
   if (!COPY) begin : g_no_copy
     assign copy_stops = 1'b0;
     assign copy_state = '0;
@@ -1316,5 +1381,5 @@ module nacelle_shell
     );
   end
 
-  assign idle = slot_idle && copy_idle && card_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && classifier_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
+  assign idle = slot_idle && copy_idle && card_idle && stream_idle && control_idle && kernel_buses_idle && admission_idle && trace_idle && classifier_idle && histograms_idle && packet_idle && services_idle && datagrams_idle && roce_idle && clients_idle && management_idle && withdrawal_idle && !close.valid && rpc_idle && store_idle && (&socket_idle);
 endmodule

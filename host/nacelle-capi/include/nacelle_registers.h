@@ -747,6 +747,49 @@
 #define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined. */
 #define NACELLE_CLASSIFIER_WORDS_WORDS 64u
 
+/* ---- Streaming socket ---- */
+
+#define NACELLE_STREAM_BASE 0x0b000u
+#define NACELLE_STREAM_BLOCK_TYPE 0x5354524du /* STRM */
+#define NACELLE_STREAM_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_STREAM_TYPE 0x000u /* r: 0x5354524d, "STRM": a streaming socket. */
+#define NACELLE_STREAM_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_STREAM_NEXT 0x008u /* r: Byte address of the next block: that of the kernel, at 0x100 of this page, if it has registers. */
+#define NACELLE_STREAM_KERNEL_VERSION 0x00cu /* r: Version of the kernel. */
+#define NACELLE_STREAM_KERNEL_VERSION_MINOR_SHIFT 0 /* Minor. */
+#define NACELLE_STREAM_KERNEL_VERSION_MINOR_MASK 0x0000ffffu
+#define NACELLE_STREAM_KERNEL_VERSION_MAJOR_SHIFT 16 /* Major. */
+#define NACELLE_STREAM_KERNEL_VERSION_MAJOR_MASK 0xffff0000u
+#define NACELLE_STREAM_NAME 0x010u /* r: Name of the kernel. */
+#define NACELLE_STREAM_NAME_WORDS 4u
+#define NACELLE_STREAM_CONTROL 0x020u /* rw: Which frames go through the kernel. In use from the next frame on. */
+#define NACELLE_STREAM_CONTROL_RX_SHIFT 0 /* Received frames go through the kernel, else round it. */
+#define NACELLE_STREAM_CONTROL_RX_MASK 0x00000001u
+#define NACELLE_STREAM_CONTROL_TX_SHIFT 1 /* Frames that the card sends do. */
+#define NACELLE_STREAM_CONTROL_TX_MASK 0x00000002u
+#define NACELLE_STREAM_LIMIT 0x024u /* rw: How long the oldest frame may stay in the kernel. */
+#define NACELLE_STREAM_COMMAND 0x028u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_STREAM_COMMAND_RESTART_SHIFT 0 /* The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off. */
+#define NACELLE_STREAM_COMMAND_RESTART_MASK 0x00000001u
+#define NACELLE_STREAM_STATUS 0x02cu /* r: Whether the kernel works. */
+#define NACELLE_STREAM_STATUS_CUT_SHIFT 0 /* The kernel is cut off, and in reset: all frames go round it, and its registers answer with SLVERR. */
+#define NACELLE_STREAM_STATUS_CUT_MASK 0x00000001u
+#define NACELLE_STREAM_STATUS_TX_SHIFT 1 /* The last time that it was cut off it was for frames that are sent. */
+#define NACELLE_STREAM_STATUS_TX_MASK 0x00000002u
+#define NACELLE_STREAM_STATUS_CAUSE_SHIFT 8 /* Why: 0 it never was, 1 a frame was late, 2 a frame that it was not given, 3 too long a frame, 4 a malformed one, 5 COMMAND.restart. */
+#define NACELLE_STREAM_STATUS_CAUSE_MASK 0x00000700u
+#define NACELLE_STREAM_CUTS 0x030u /* r: How often it was cut off. */
+#define NACELLE_STREAM_RX_FRAMES 0x040u /* r: Received frames given to the kernel. */
+#define NACELLE_STREAM_RX_DROPPED 0x044u /* r: Of these, dropped by it. */
+#define NACELLE_STREAM_RX_LOST 0x048u /* r: Of these, inside when it was cut off. */
+#define NACELLE_STREAM_RX_ROUND 0x04cu /* r: Received frames that went round the kernel. */
+#define NACELLE_STREAM_RX_OVERFLOW 0x050u /* r: Received frames for which there was no room in front of the kernel, or that were longer than the card takes. */
+#define NACELLE_STREAM_TX_FRAMES 0x060u /* r: Frames of the card given to the kernel. */
+#define NACELLE_STREAM_TX_DROPPED 0x064u /* r: Of these, dropped by it. */
+#define NACELLE_STREAM_TX_LOST 0x068u /* r: Of these, inside when it was cut off. */
+#define NACELLE_STREAM_TX_ROUND 0x06cu /* r: Frames of the card that went round the kernel. */
+
 /* ---- Socket ---- */
 
 #define NACELLE_SOCKET_BASE 0x10000u
@@ -895,5 +938,107 @@
 #define NACELLE_TRAFFIC_FAILURE 0x05cu /* r: Status of the first that failed; 0: none. */
 #define NACELLE_TRAFFIC_CYCLES 0x060u /* r: Cycles from the start to the last completion. */
 #define NACELLE_TRAFFIC_FIRST 0x064u /* r: Cycles from the start to the first completion. */
+
+/* ---- Stream kernel `nat` ---- */
+
+#define NACELLE_NAT_BASE 0x0b100u
+#define NACELLE_NAT_BLOCK_TYPE 0x4e415054u /* NAPT */
+#define NACELLE_NAT_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_NAT_TYPE 0x000u /* r: 0x4e415054, "NAPT": the stream kernel `nat`. */
+#define NACELLE_NAT_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_NAT_NEXT 0x008u /* r: Byte address of the next block: a socket's. */
+#define NACELLE_NAT_CONTROL 0x010u /* rw: What becomes of frames. In use from the next frame on. */
+#define NACELLE_NAT_CONTROL_ENABLE_SHIFT 0 /* Frames are translated; else all pass as they are. */
+#define NACELLE_NAT_CONTROL_ENABLE_MASK 0x00000001u
+#define NACELLE_NAT_CONTROL_DROP_RX_SHIFT 1 /* Received frames that are neither translated nor ARP are dropped. */
+#define NACELLE_NAT_CONTROL_DROP_RX_MASK 0x00000002u
+#define NACELLE_NAT_CONTROL_DROP_TX_SHIFT 2 /* So are those that are sent. */
+#define NACELLE_NAT_CONTROL_DROP_TX_MASK 0x00000004u
+#define NACELLE_NAT_OUTSIDE 0x014u /* rw: The address that the network sees. */
+#define NACELLE_NAT_HOST 0x018u /* rw: The host whose ARP is translated: it answers for OUTSIDE, and asks with that address. */
+#define NACELLE_NAT_ENTRIES 0x01cu /* r: Entries of the table. */
+#define NACELLE_NAT_ENTRY 0x020u /* rw: The entry of PROTOCOL. A write sets INSIDE and PORTS to what it has. */
+#define NACELLE_NAT_INSIDE 0x024u /* rw: Its address inside, in use with the next write of PROTOCOL. */
+#define NACELLE_NAT_PORTS 0x028u /* rw: Its ports; of ICMP identifiers of echo. In use with the next write of PROTOCOL. */
+#define NACELLE_NAT_PORTS_OUTSIDE_PORT_SHIFT 0 /* Outside. */
+#define NACELLE_NAT_PORTS_OUTSIDE_PORT_MASK 0x0000ffffu
+#define NACELLE_NAT_PORTS_INSIDE_PORT_SHIFT 16 /* Inside. */
+#define NACELLE_NAT_PORTS_INSIDE_PORT_MASK 0xffff0000u
+#define NACELLE_NAT_PROTOCOL 0x02cu /* rw: Writes the entry, with INSIDE and PORTS: one change for frames. What the entry has is read. */
+#define NACELLE_NAT_TRANSLATED_TX 0x030u /* r: Frames from inside that were translated, ARP included. */
+#define NACELLE_NAT_TRANSLATED_RX 0x034u /* r: Frames from outside that were. */
+#define NACELLE_NAT_UNKNOWN_TX 0x038u /* r: Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted. */
+#define NACELLE_NAT_UNKNOWN_RX 0x03cu /* r: Other frames from outside. */
+
+/* ---- Stream kernel `pass` ---- */
+
+#define NACELLE_PASS_BASE 0x0b100u
+#define NACELLE_PASS_BLOCK_TYPE 0x50415353u /* PASS */
+#define NACELLE_PASS_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_PASS_TYPE 0x000u /* r: 0x50415353, "PASS": the stream kernel `pass`. */
+#define NACELLE_PASS_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_PASS_NEXT 0x008u /* r: Byte address of the next block: a socket's. */
+#define NACELLE_PASS_HOLD 0x010u /* rw: The kernel stops, to see what becomes of one that does. */
+#define NACELLE_PASS_HOLD_RX_SHIFT 0 /* Received frames stay inside. */
+#define NACELLE_PASS_HOLD_RX_MASK 0x00000001u
+#define NACELLE_PASS_HOLD_TX_SHIFT 1 /* Frames that are sent do. */
+#define NACELLE_PASS_HOLD_TX_MASK 0x00000002u
+
+/* ---- Stream kernel `telemetry` ---- */
+
+#define NACELLE_TELEMETRY_BASE 0x0b100u
+#define NACELLE_TELEMETRY_BLOCK_TYPE 0x464c4f57u /* FLOW */
+#define NACELLE_TELEMETRY_BLOCK_VERSION 0x00010000u
+
+#define NACELLE_TELEMETRY_TYPE 0x000u /* r: 0x464c4f57, "FLOW": the stream kernel `telemetry`. */
+#define NACELLE_TELEMETRY_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
+#define NACELLE_TELEMETRY_NEXT 0x008u /* r: Byte address of the next block: a socket's. */
+#define NACELLE_TELEMETRY_COMMAND 0x010u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_TELEMETRY_COMMAND_CLEAR_SHIFT 0 /* Tables, histograms and counters are empty. */
+#define NACELLE_TELEMETRY_COMMAND_CLEAR_MASK 0x00000001u
+#define NACELLE_TELEMETRY_SEED 0x014u /* rw: Of the hash. */
+#define NACELLE_TELEMETRY_THRESHOLD 0x018u /* rw: From how many bytes on a flow is heavy. Looked at with each frame. */
+#define NACELLE_TELEMETRY_PLACES 0x01cu /* r: Places of flows, of each direction. */
+#define NACELLE_TELEMETRY_ENTRY 0x020u /* rw: The place that the registers up to LAST show, as it is when this is written. */
+#define NACELLE_TELEMETRY_ENTRY_PLACE_SHIFT 0 /* A place. */
+#define NACELLE_TELEMETRY_ENTRY_PLACE_MASK 0x000001ffu
+#define NACELLE_TELEMETRY_ENTRY_TX_SHIFT 16 /* Of sent frames, else of received ones. */
+#define NACELLE_TELEMETRY_ENTRY_TX_MASK 0x00010000u
+#define NACELLE_TELEMETRY_FLOW 0x024u /* r: What kind of flow it is. */
+#define NACELLE_TELEMETRY_FLOW_USED_SHIFT 0 /* There is a flow. */
+#define NACELLE_TELEMETRY_FLOW_USED_MASK 0x00000001u
+#define NACELLE_TELEMETRY_FLOW_V6_SHIFT 1 /* IPv6. */
+#define NACELLE_TELEMETRY_FLOW_V6_MASK 0x00000002u
+#define NACELLE_TELEMETRY_FLOW_PROTOCOL_SHIFT 8 /* Protocol of IPv4, next header of IPv6. */
+#define NACELLE_TELEMETRY_FLOW_PROTOCOL_MASK 0x0000ff00u
+#define NACELLE_TELEMETRY_PORTS 0x028u /* r: Its ports. */
+#define NACELLE_TELEMETRY_PORTS_DST_PORT_SHIFT 0 /* 0 if it has none. */
+#define NACELLE_TELEMETRY_PORTS_DST_PORT_MASK 0x0000ffffu
+#define NACELLE_TELEMETRY_PORTS_SRC_PORT_SHIFT 16 /* Likewise. */
+#define NACELLE_TELEMETRY_PORTS_SRC_PORT_MASK 0xffff0000u
+#define NACELLE_TELEMETRY_LAST 0x02cu /* r: Time of its last frame, the lower bits, in device cycles. */
+#define NACELLE_TELEMETRY_SRC 0x030u /* r: Its source, the highest word first; IPv4 in mapped form. */
+#define NACELLE_TELEMETRY_SRC_WORDS 4u
+#define NACELLE_TELEMETRY_DST 0x040u /* r: Its destination. */
+#define NACELLE_TELEMETRY_DST_WORDS 4u
+#define NACELLE_TELEMETRY_FRAMES 0x050u /* r: Its frames, since it has the place. */
+#define NACELLE_TELEMETRY_BYTES_LO 0x054u /* r: Bytes of these frames, without FCS, the lower 32 bits. */
+#define NACELLE_TELEMETRY_BYTES_HI 0x058u /* r: The upper 16 bits. */
+#define NACELLE_TELEMETRY_BEFORE_LO 0x05cu /* r: Bytes of all flows of the place before it had it: so many of its own can be missing. */
+#define NACELLE_TELEMETRY_BEFORE_HI 0x060u /* r: The upper 16 bits. */
+#define NACELLE_TELEMETRY_OTHER_RX 0x070u /* r: Received frames that carry no IP, and are in no flow. */
+#define NACELLE_TELEMETRY_REPLACED_RX 0x074u /* r: Flows of received frames that have lost their place to another one. */
+#define NACELLE_TELEMETRY_OTHER_TX 0x078u /* r: Likewise of sent frames. */
+#define NACELLE_TELEMETRY_REPLACED_TX 0x07cu /* r: Likewise. */
+#define NACELLE_TELEMETRY_GAPS_RX 0x100u /* r: Word n: frames that came 2^n to 2^(n+1) - 1 cycles behind the frame before of their flow; word 0 also 0 cycles. */
+#define NACELLE_TELEMETRY_GAPS_RX_WORDS 32u
+#define NACELLE_TELEMETRY_GAPS_TX 0x180u /* r: The same of sent frames. */
+#define NACELLE_TELEMETRY_GAPS_TX_WORDS 32u
+#define NACELLE_TELEMETRY_HEAVY_RX 0x200u /* r: Places with a heavy flow. */
+#define NACELLE_TELEMETRY_HEAVY_RX_WORDS 16u
+#define NACELLE_TELEMETRY_HEAVY_TX 0x240u /* r: The same of sent frames. */
+#define NACELLE_TELEMETRY_HEAVY_TX_WORDS 16u
 
 #endif

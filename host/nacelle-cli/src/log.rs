@@ -208,6 +208,7 @@ fn text(kind: Kind, details: &Details) -> String {
         }
         Kind::MEMORY_ERROR => format!("memory failed, {count} times so far"),
         Kind::COPY_STOPPED => format!("the copy engine has stopped, {count} descriptors in: {reason}"),
+        Kind::STREAM_CUT => format!("the kernel on the path of the network card was cut off: {reason}"),
         Kind::OPENED => match details.entry {
             Some(entry) => format!("connection with {address} opened, queue pair {qpn}, by entry {entry}"),
             None => format!("connection with {address} opened, queue pair {qpn}"),

@@ -54,6 +54,8 @@ impl Kind {
     pub const MEMORY_ERROR: Self = Self(0x42);
     /// The copy engine has stopped: why, descriptors that it had taken.
     pub const COPY_STOPPED: Self = Self(0x43);
+    /// The kernel on the path of the network card was cut off: why, in which direction.
+    pub const STREAM_CUT: Self = Self(0x44);
     /// A connection was opened: peer, by which entry, queue pair.
     pub const OPENED: Self = Self(0x80);
     /// A connection has ended: peer, why, queue pair.
@@ -74,7 +76,7 @@ impl Kind {
     pub const DUPLICATE: Self = Self(0xc4);
 
     /// Every kind, and its name.
-    pub const ALL: [(Self, &'static str); 22] = [
+    pub const ALL: [(Self, &'static str); 23] = [
         (Self::ENABLED, "enabled"),
         (Self::DISABLED, "disabled"),
         (Self::ENTRY_ADDED, "entry-added"),
@@ -88,6 +90,7 @@ impl Kind {
         (Self::KERNEL_MEMORY, "kernel-memory"),
         (Self::MEMORY_ERROR, "memory-error"),
         (Self::COPY_STOPPED, "copy-stopped"),
+        (Self::STREAM_CUT, "stream-cut"),
         (Self::OPENED, "opened"),
         (Self::CLOSED, "closed"),
         (Self::CONNECT_FAILED, "connect-failed"),
@@ -190,6 +193,7 @@ impl Entry {
             Kind::COPY_STOPPED => {
                 Details { reason: Some(copy_stopped(self.a).to_owned()), count: Some(self.b), ..none }
             }
+            Kind::STREAM_CUT => Details { reason: Some(stream_cut(self.a, self.b)), ..none },
             Kind::DUPLICATE => {
                 let prefix = u128::from(self.a) << 96 | u128::from(self.b) << 64;
                 Details { prefix: Some(Ipv6Addr::from_bits(prefix)), ..none }
@@ -255,6 +259,17 @@ pub fn copy_stopped(why: u32) -> &'static str {
         6 => "the function was reset",
         _ => "a reason that is not known",
     }
+}
+
+fn stream_cut(why: u32, tx: u32) -> String {
+    let what = match why {
+        1 => "was late",
+        2 => "left that it had not been given",
+        3 => "was too long",
+        4 => "was malformed",
+        _ => "was wrong in a way that is not known",
+    };
+    format!("a {} frame {what}", if tx == 0 { "received" } else { "sent" })
 }
 
 fn counter_at(address: u32) -> String {

@@ -513,6 +513,7 @@ def test_control_plane() -> None:
             "histograms": AxilMaster(12),
             "copy": AxilMaster(12),
             "classifier": AxilMaster(12),
+            "stream": AxilMaster(12),
             "sensor_reading": Sink("sensors_pkg::sensor_reading_t"),
             "rpc_port": Plain("output", "logic [15:0]"),
             "listen_port": Plain("output", "logic [15:0]"),

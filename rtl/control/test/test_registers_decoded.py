@@ -20,6 +20,7 @@ DECODERS = {
     "copy": ["copy/copy_registers.sv"],
     "classifier": ["classify/classify_registers.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
+    "stream": ["compute/stream/stream_registers.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],
 }
 # The socket answers the words that the block of a kernel begins with.

@@ -112,6 +112,17 @@ def test_what_a_device_leaves_out(tmp_path: Path) -> None:
     classifies = tmp_path / "classifies.toml"
     classifies.write_text(f'base = "{path}"\n[network]\nclassifier = true\n')
     assert "CLASSIFIER = 1'b1;" in (generate(load(classifies)).folder / "device_pkg.sv").read_text()
+    assert "STREAM = 1'b0;" in package
+    streams = tmp_path / "streams.toml"
+    for card, name, says in ((True, "nat", None), (True, "nobody", "no stream_nobody.toml"), (False, "nat", "needs network_card")):
+        streams.write_text(f'base = "{path}"\n[network]\nstream = "{name}"\n[pcie]\nnetwork_card = {str(card).lower()}\n')
+        if says:
+            with pytest.raises(DescriptionError, match=says):
+                load(streams)
+        else:
+            made = generate(load(streams)).folder
+            assert "STREAM = 1'b1;" in (made / "device_pkg.sv").read_text()
+            assert "stream_nat #(" in (made / "stream_kernel.sv").read_text()
     assert load(path).digest != load(DEVICES / "standard.toml").digest
 
 

@@ -121,6 +121,24 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class StreamKernel:
+    """A kernel on the path of the network card: module `stream_<name>`."""
+
+    name: str
+    version: tuple[int, int]
+    keeps_checksums: bool  # a frame that came with right checksums leaves with right ones
+    keeps_flow: bool  # addresses and ports of received frames stay as they are
+    file: Path
+
+    @property
+    def module(self) -> str:
+        """Its module."""
+        return f"stream_{self.name}"
+
+    registers, digest = Kernel.registers, Kernel.digest
+
+
+@dataclass(frozen=True)
 class Socket:
     """A socket and what can be in it. `completions`: how many its kernel can have outstanding; 0: it starts no RDMA. `connections`:
     how many it can open."""
@@ -212,6 +230,7 @@ class Device:
     ecc: bool  # the device keeps its memories by a code of its own
     dram: Dram | None  # how the simulated memories behave; None: with a fixed latency
     pcie: Pcie | None  # None: it is in no slot
+    stream: StreamKernel | None  # on the path of its network card
     sockets: tuple[Socket, ...]
     sensors: tuple[Sensor, ...]  # of its board; none: there is no block for them
     kernel_folders: tuple[Path, ...]
@@ -230,7 +249,8 @@ class Device:
         rdma = [[socket.completions, socket.connections] for socket in self.sockets]
         sensors = [[sensor.name, sensor.kind] for sensor in self.sensors]
         slot = vars(self.pcie) if self.pcie else None
-        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), self.registers(), sensors, slot])
+        stream = [self.stream.digest.hex()] if self.stream else []
+        parameters = json.dumps([plain, sockets, self.reach(), rdma, self.datagrams(), self.registers(), sensors, slot, *stream])
         return hashlib.sha256(parameters.encode()).digest()[:8]
 
     @property
@@ -354,11 +374,11 @@ def _parse(path: Path) -> dict[str, Any]:
         raise DescriptionError(f"{path}: {error}") from None
 
 
-def load_kernel(name: str, folders: Sequence[Path]) -> Kernel:
-    """The kernel of this name in the first of these folders that has it."""
-    path = next((folder / f"kernel_{name}.toml" for folder in folders if (folder / f"kernel_{name}.toml").exists()), None)
+def _kernel_file(kind: str, name: str, folders: Sequence[Path]) -> tuple[Path, tuple[int, int], _Table]:
+    """The description `<kind>_<name>.toml` in the first of these folders that has it: its path, the version, and what is left."""
+    path = next((folder / f"{kind}_{name}.toml" for folder in folders if (folder / f"{kind}_{name}.toml").exists()), None)
     if path is None:
-        raise DescriptionError(f"no kernel_{name}.toml in {', '.join(map(str, folders))}")
+        raise DescriptionError(f"no {kind}_{name}.toml in {', '.join(map(str, folders))}")
     if not path.with_suffix(".sv").exists():
         raise DescriptionError(f"{path}: there is no {path.with_suffix('.sv').name} beside it")
     table = _Table(_parse(path), str(path))
@@ -367,6 +387,22 @@ def load_kernel(name: str, folders: Sequence[Path]) -> Kernel:
     version = table.text("version").split(".")
     if len(version) != 2 or not all(part.isdecimal() and int(part) < 1 << 16 for part in version):
         raise DescriptionError(f"{path}: version must be two numbers below 65536 with a dot between")
+    return path, (int(version[0]), int(version[1])), table
+
+
+def load_stream(name: str, folders: Sequence[Path]) -> StreamKernel | None:
+    """The kernel of this name for the path of the network card; none without a name."""
+    if not name:
+        return None
+    path, version, table = _kernel_file("stream", name, folders)
+    kernel = StreamKernel(name, version, table.take("keeps_checksums", bool), table.take("keeps_flow", bool), path)
+    table.end()
+    return kernel
+
+
+def load_kernel(name: str, folders: Sequence[Path]) -> Kernel:
+    """The kernel of this name in the first of these folders that has it."""
+    path, version, table = _kernel_file("kernel", name, folders)
     functions = []
     for entry in table.tables("functions"):
         regions = []
@@ -392,7 +428,7 @@ def load_kernel(name: str, folders: Sequence[Path]) -> Kernel:
             raise DescriptionError(f"{path}, [errors]: {code} must be a code from 0x10 to 0x7f, with a text")
         errors[number] = text
     table.end()
-    return Kernel(name, (int(version[0]), int(version[1])), tuple(functions), tuple(sorted(errors.items())), path)
+    return Kernel(name, version, tuple(functions), tuple(sorted(errors.items())), path)
 
 
 def load_dram(path: Path) -> Dram:
@@ -503,6 +539,7 @@ def load(path: Path) -> Device:
         _Table(table.take(key, dict, {}), f"{path}, [{key}]") for key in ("network", "services", "telemetry")
     )
     uploads = _Table(table.take("images", dict, {}), f"{path}, [images]")
+    stream = load_stream(network.take("stream", str, ""), folders)
     sockets = []
     for entry in table.tables("sockets"):
         images = tuple(load_kernel(name, folders) for name in _images(entry))
@@ -545,10 +582,11 @@ def load(path: Path) -> Device:
         ecc=memory.take("ecc", bool, False),
         dram=dram_named(memory.take("timing", str, FIXED), path),
         pcie=_pcie(table.table("pcie")) if "pcie" in table.values else None,
+        stream=stream,
         sockets=tuple(sockets),
         sensors=tuple(_sensor(entry) for entry in table.tables("sensors", 0)),
         kernel_folders=folders,
-        files=(*files, *(kernel.file for socket in sockets for kernel in socket.images)),
+        files=(*files, *(kernel.file for socket in sockets for kernel in socket.images), *([stream.file] if stream else [])),
     )
     for part in (transport, calls, management, network, services, memory, telemetry, uploads, table):
         part.end()
@@ -571,6 +609,8 @@ def check(device: Device) -> None:
             f"{where}, [pcie]: host_bytes is {device.pcie.host_bytes}; it must be a multiple of {PAGE}, "
             f"and half of the memory at most, {device.memory_bytes // 2}"
         )
+    if device.stream and not (device.pcie and device.pcie.network_card):
+        raise DescriptionError(f"{where}: stream is {device.stream.name!r}; it needs network_card = true in [pcie]")
     slots, slot_bytes = device.image_slots, device.image_slot_bytes
     if slots & (slots - 1) or slots * slot_bytes > min(MAX_STORE, device.memory_bytes // 4):
         raise DescriptionError(

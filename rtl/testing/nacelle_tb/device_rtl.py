@@ -5,6 +5,7 @@
     kernel_<name>_pkg.sv   the identity of each kernel, the codes of its functions and the addresses of its registers
     socket_kernel.sv       the kernels that a socket can hold
     socket_record.sv       the records of their images
+    stream_kernel.sv       the kernel on the path of the network card
     description_pkg.sv     the description of the device for its callers
 
 in a folder of build/generated/devices for each device, width and number of queue pairs.
@@ -31,6 +32,7 @@ from .device import (
     Device,
     Kernel,
     Pcie,
+    StreamKernel,
     description,
     revision,
     template,
@@ -43,7 +45,7 @@ MARKED = 1 << 31  # a word of the description that is no text: then the kind of 
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n// Made from {source}. Do not edit.\n\n"
 
 
-def register_items(kernel: Kernel) -> tuple[str, str]:
+def register_items(kernel: Kernel | StreamKernel) -> tuple[str, str]:
     """Of a kernel with a description of its registers: the items of its package for them, and those of its identity."""
     if kernel.registers is None:
         return "", "block_type: '0, block_version: '0"
@@ -141,6 +143,49 @@ endmodule
 """
 
 
+def stream_package(kernel: StreamKernel) -> str:
+    """The identity of a kernel on the path of the network card, and its registers."""
+    registers, block = register_items(kernel)
+    return f"""// The kernel `{kernel.name}`: its identity and its registers.
+package {kernel.module}_pkg;
+{registers}
+  localparam stream_pkg::identity_t IDENTITY = '{{
+      name: compute_pkg::kernel_name("{kernel.name}"),
+      version_major: 16'd{kernel.version[0]}, version_minor: 16'd{kernel.version[1]},
+      {block},
+      keeps_checksums: 1'b{int(kernel.keeps_checksums)}, keeps_flow: 1'b{int(kernel.keeps_flow)}
+  }};
+endpackage
+"""
+
+
+def stream_kernel(kernel: StreamKernel | None) -> str:
+    """The module that is the kernel on the path of the network card. A device without one has the module all the same, and does not
+    use it."""
+    if kernel:
+        body = f"""  assign identity = {kernel.module}_pkg::IDENTITY;
+  {kernel.module} #(.DATA_W(DATA_W)) kernel (.clk, .rst, .now, .ctrl, .rx_in, .rx_out, .tx_in, .tx_out);"""
+    else:
+        body = '  $fatal(1, "this device has no kernel on the path of its network card");'
+    return f"""// The kernel on the path of the network card.
+module stream_kernel #(
+    parameter int unsigned DATA_W = 512
+) (
+    input  logic                  clk,
+    input  logic                  rst,
+    input  logic [47:0]           now,
+    output stream_pkg::identity_t identity,
+    axil_if.slave                 ctrl,
+    axis_if.sink                  rx_in,
+    axis_if.source                rx_out,
+    axis_if.sink                  tx_in,
+    axis_if.source                tx_out
+);
+{body}
+endmodule
+"""
+
+
 def device_package(device: Device) -> str:
     """The sizes of a device, and what tells its build from others."""
     clients = ["NO_CLIENT" if client is None else str(client) for client in device.clients()]
@@ -175,6 +220,7 @@ package device_pkg;
   localparam bit IPV6 = 1'b{int(device.ipv6)};
   localparam bit LINK_CONTROL = 1'b{int(device.link_control)};         // VLAN and flow control
   localparam bit CLASSIFIER = 1'b{int(device.classifier)};           // rules say who gets which received frames
+  localparam bit STREAM = 1'b{int(device.stream is not None)};               // a kernel is on the path of the network card
   localparam bit EVENT_LOG = 1'b{int(device.event_log)};
   localparam bit COUNTERS = 1'b{int(device.counters)};             // of events
   localparam bit HISTOGRAMS = 1'b{int(device.histograms)};           // of the calls of each socket
@@ -308,7 +354,7 @@ class DeviceRtl:
         return [self.folder, *self.kernel_folders]
 
 
-def _kernel_package(folder: Path, kernel: Kernel) -> str:
+def _kernel_package(folder: Path, kernel: Kernel | StreamKernel) -> str:
     """Its package. Only made again if something has changed: it takes long to load what reads a description of registers."""
     path = folder / f"{kernel.module}_pkg.sv"
     sources = [kernel.file, *([kernel.registers] if kernel.registers else []), COMMON / "block.rdl"]
@@ -316,7 +362,8 @@ def _kernel_package(folder: Path, kernel: Kernel) -> str:
     mark = f"// Sources: {hashlib.sha256(b''.join(source.read_bytes() for source in sources)).hexdigest()[:16]}\n"
     if path.exists() and (text := path.read_text()).endswith(mark):
         return text
-    return HEAD.format(source=os.path.relpath(kernel.file, ROOT)) + kernel_package(kernel) + mark
+    made = stream_package(kernel) if isinstance(kernel, StreamKernel) else kernel_package(kernel)
+    return HEAD.format(source=os.path.relpath(kernel.file, ROOT)) + made + mark
 
 
 def generate(device: Device) -> DeviceRtl:
@@ -324,13 +371,17 @@ def generate(device: Device) -> DeviceRtl:
     folder = OUT / f"{device.name}_{device.data_w}_{device.queue_pairs}"
     folder.mkdir(parents=True, exist_ok=True)
     head = HEAD.format(source=os.path.relpath(device.files[0], ROOT))
-    files = {f"{kernel.module}_pkg.sv": _kernel_package(folder, kernel) for kernel in device.kernels}
+    files = {
+        f"{kernel.module}_pkg.sv": _kernel_package(folder, kernel)
+        for kernel in [*device.kernels, *([device.stream] if device.stream else [])]
+    }
     files |= {
         "widths_pkg.sv": head + widths_package(device),
         "device_pkg.sv": head + device_package(device),
         "description_pkg.sv": head + description_package(device),
         "socket_kernel.sv": head + socket_kernel(device.kernels),
         "socket_record.sv": head + socket_record(device.kernels),
+        "stream_kernel.sv": head + stream_kernel(device.stream),
     }
     for stale in {path.name for path in folder.glob("*.sv")} - set(files):
         (folder / stale).unlink(missing_ok=True)

@@ -55,6 +55,7 @@ _PACKAGES = [
     "compute/compute_pkg.sv",
     "compute/images/images_pkg.sv",
     "compute/rpc/rpc_pkg.sv",
+    "compute/stream/stream_pkg.sv",
 ]
 # Made from the description of the registers (rtl/control/generate.py): before all others, and from the packages above.
 _REGISTER_PACKAGES = [
@@ -69,6 +70,7 @@ _REGISTER_PACKAGES = [
     "sensors_regs_pkg.sv",
     "copy_regs_pkg.sv",
     "classifier_regs_pkg.sv",
+    "stream_regs_pkg.sv",
     "socket_regs_pkg.sv",
 ]
 _GENERATED_PACKAGES = ["nacelle_regs_pkg.sv", "counters_pkg.sv"]

@@ -5,7 +5,7 @@
 use super::{Block, Field, Mode, Register, Who};
 
 /// All blocks.
-pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK];
+pub const BLOCKS: &[Block] = &[device::BLOCK, management::BLOCK, admission::BLOCK, event_log::BLOCK, trace::BLOCK, histograms::BLOCK, images::BLOCK, sensors::BLOCK, copy::BLOCK, classifier::BLOCK, stream::BLOCK, socket::BLOCK, reflect::BLOCK, traffic::BLOCK, nat::BLOCK, pass::BLOCK, telemetry::BLOCK];
 
 /// Device.
 pub mod device {
@@ -1677,6 +1677,95 @@ pub mod classifier {
     pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined." };
 }
 
+/// Streaming socket.
+pub mod stream {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb000;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "stream",
+        kind: *b"STRM",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            KERNEL_VERSION,
+            NAME,
+            CONTROL,
+            LIMIT,
+            COMMAND,
+            STATUS,
+            CUTS,
+            RX_FRAMES,
+            RX_DROPPED,
+            RX_LOST,
+            RX_ROUND,
+            RX_OVERFLOW,
+            TX_FRAMES,
+            TX_DROPPED,
+            TX_LOST,
+            TX_ROUND,
+        ],
+    };
+    /// 0x5354524d, "STRM": a streaming socket.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x5354524d, \"STRM\": a streaming socket." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: that of the kernel, at 0x100 of this page, if it has registers.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: that of the kernel, at 0x100 of this page, if it has registers." };
+    /// `KERNEL_VERSION.minor`: Minor.
+    pub const KERNEL_VERSION_MINOR: Field = Field { name: "minor", low: 0, width: 16, doc: "Minor." };
+    /// `KERNEL_VERSION.major`: Major.
+    pub const KERNEL_VERSION_MAJOR: Field = Field { name: "major", low: 16, width: 16, doc: "Major." };
+    /// Version of the kernel.
+    pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[KERNEL_VERSION_MINOR, KERNEL_VERSION_MAJOR], doc: "Version of the kernel." };
+    /// Name of the kernel.
+    pub const NAME: Register = Register { name: "NAME", offset: 0x10, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Name of the kernel." };
+    /// `CONTROL.rx`: Received frames go through the kernel, else round it.
+    pub const CONTROL_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames go through the kernel, else round it." };
+    /// `CONTROL.tx`: Frames that the card sends do.
+    pub const CONTROL_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that the card sends do." };
+    /// Which frames go through the kernel. In use from the next frame on.
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_RX, CONTROL_TX], doc: "Which frames go through the kernel. In use from the next frame on." };
+    /// How long the oldest frame may stay in the kernel.
+    pub const LIMIT: Register = Register { name: "LIMIT", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How long the oldest frame may stay in the kernel." };
+    /// `COMMAND.restart`: The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off.
+    pub const COMMAND_RESTART: Field = Field { name: "restart", low: 0, width: 1, doc: "The kernel is reset, with its registers; frames inside are lost. Then it is no longer cut off." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x28, count: None, mode: Mode::Write, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_RESTART], doc: "A bit that is written as 1 acts once." };
+    /// `STATUS.cut`: The kernel is cut off, and in reset: all frames go round it, and its registers answer with SLVERR.
+    pub const STATUS_CUT: Field = Field { name: "cut", low: 0, width: 1, doc: "The kernel is cut off, and in reset: all frames go round it, and its registers answer with SLVERR." };
+    /// `STATUS.tx`: The last time that it was cut off it was for frames that are sent.
+    pub const STATUS_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "The last time that it was cut off it was for frames that are sent." };
+    /// `STATUS.cause`: Why: 0 it never was, 1 a frame was late, 2 a frame that it was not given, 3 too long a frame, 4 a malformed one, 5 COMMAND.restart.
+    pub const STATUS_CAUSE: Field = Field { name: "cause", low: 8, width: 3, doc: "Why: 0 it never was, 1 a frame was late, 2 a frame that it was not given, 3 too long a frame, 4 a malformed one, 5 COMMAND.restart." };
+    /// Whether the kernel works.
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x2c, count: None, mode: Mode::Read, mask: 0x703, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_CUT, STATUS_TX, STATUS_CAUSE], doc: "Whether the kernel works." };
+    /// How often it was cut off.
+    pub const CUTS: Register = Register { name: "CUTS", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "How often it was cut off." };
+    /// Received frames given to the kernel.
+    pub const RX_FRAMES: Register = Register { name: "RX_FRAMES", offset: 0x40, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames given to the kernel." };
+    /// Of these, dropped by it.
+    pub const RX_DROPPED: Register = Register { name: "RX_DROPPED", offset: 0x44, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, dropped by it." };
+    /// Of these, inside when it was cut off.
+    pub const RX_LOST: Register = Register { name: "RX_LOST", offset: 0x48, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, inside when it was cut off." };
+    /// Received frames that went round the kernel.
+    pub const RX_ROUND: Register = Register { name: "RX_ROUND", offset: 0x4c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames that went round the kernel." };
+    /// Received frames for which there was no room in front of the kernel, or that were longer than the card takes.
+    pub const RX_OVERFLOW: Register = Register { name: "RX_OVERFLOW", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames for which there was no room in front of the kernel, or that were longer than the card takes." };
+    /// Frames of the card given to the kernel.
+    pub const TX_FRAMES: Register = Register { name: "TX_FRAMES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames of the card given to the kernel." };
+    /// Of these, dropped by it.
+    pub const TX_DROPPED: Register = Register { name: "TX_DROPPED", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, dropped by it." };
+    /// Of these, inside when it was cut off.
+    pub const TX_LOST: Register = Register { name: "TX_LOST", offset: 0x68, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of these, inside when it was cut off." };
+    /// Frames of the card that went round the kernel.
+    pub const TX_ROUND: Register = Register { name: "TX_ROUND", offset: 0x6c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames of the card that went round the kernel." };
+}
+
 /// Socket.
 pub mod socket {
     use super::*;
@@ -1985,4 +2074,217 @@ pub mod traffic {
     pub const CYCLES: Register = Register { name: "CYCLES", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles from the start to the last completion." };
     /// Cycles from the start to the first completion.
     pub const FIRST: Register = Register { name: "FIRST", offset: 0x64, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Cycles from the start to the first completion." };
+}
+
+/// Stream kernel `nat`.
+pub mod nat {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb100;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "nat",
+        kind: *b"NAPT",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            CONTROL,
+            OUTSIDE,
+            HOST,
+            ENTRIES,
+            ENTRY,
+            INSIDE,
+            PORTS,
+            PROTOCOL,
+            TRANSLATED_TX,
+            TRANSLATED_RX,
+            UNKNOWN_TX,
+            UNKNOWN_RX,
+        ],
+    };
+    /// 0x4e415054, "NAPT": the stream kernel `nat`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x4e415054, \"NAPT\": the stream kernel `nat`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: a socket's.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: a socket's." };
+    /// `CONTROL.enable`: Frames are translated; else all pass as they are.
+    pub const CONTROL_ENABLE: Field = Field { name: "enable", low: 0, width: 1, doc: "Frames are translated; else all pass as they are." };
+    /// `CONTROL.drop_rx`: Received frames that are neither translated nor ARP are dropped.
+    pub const CONTROL_DROP_RX: Field = Field { name: "drop_rx", low: 1, width: 1, doc: "Received frames that are neither translated nor ARP are dropped." };
+    /// `CONTROL.drop_tx`: So are those that are sent.
+    pub const CONTROL_DROP_TX: Field = Field { name: "drop_tx", low: 2, width: 1, doc: "So are those that are sent." };
+    /// What becomes of frames. In use from the next frame on.
+    pub const CONTROL: Register = Register { name: "CONTROL", offset: 0x10, count: None, mode: Mode::ReadWrite, mask: 0x7, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[CONTROL_ENABLE, CONTROL_DROP_RX, CONTROL_DROP_TX], doc: "What becomes of frames. In use from the next frame on." };
+    /// The address that the network sees.
+    pub const OUTSIDE: Register = Register { name: "OUTSIDE", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The address that the network sees." };
+    /// The host whose ARP is translated: it answers for OUTSIDE, and asks with that address.
+    pub const HOST: Register = Register { name: "HOST", offset: 0x18, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The host whose ARP is translated: it answers for OUTSIDE, and asks with that address." };
+    /// Entries of the table.
+    pub const ENTRIES: Register = Register { name: "ENTRIES", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries of the table." };
+    /// The entry of PROTOCOL. A write sets INSIDE and PORTS to what it has.
+    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x1f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The entry of PROTOCOL. A write sets INSIDE and PORTS to what it has." };
+    /// Its address inside, in use with the next write of PROTOCOL.
+    pub const INSIDE: Register = Register { name: "INSIDE", offset: 0x24, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its address inside, in use with the next write of PROTOCOL." };
+    /// `PORTS.outside_port`: Outside.
+    pub const PORTS_OUTSIDE_PORT: Field = Field { name: "outside_port", low: 0, width: 16, doc: "Outside." };
+    /// `PORTS.inside_port`: Inside.
+    pub const PORTS_INSIDE_PORT: Field = Field { name: "inside_port", low: 16, width: 16, doc: "Inside." };
+    /// Its ports; of ICMP identifiers of echo. In use with the next write of PROTOCOL.
+    pub const PORTS: Register = Register { name: "PORTS", offset: 0x28, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PORTS_OUTSIDE_PORT, PORTS_INSIDE_PORT], doc: "Its ports; of ICMP identifiers of echo. In use with the next write of PROTOCOL." };
+    /// Writes the entry, with INSIDE and PORTS: one change for frames. What the entry has is read.
+    pub const PROTOCOL: Register = Register { name: "PROTOCOL", offset: 0x2c, count: None, mode: Mode::ReadWrite, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Writes the entry, with INSIDE and PORTS: one change for frames. What the entry has is read." };
+    /// Frames from inside that were translated, ARP included.
+    pub const TRANSLATED_TX: Register = Register { name: "TRANSLATED_TX", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames from inside that were translated, ARP included." };
+    /// Frames from outside that were.
+    pub const TRANSLATED_RX: Register = Register { name: "TRANSLATED_RX", offset: 0x34, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames from outside that were." };
+    /// Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted.
+    pub const UNKNOWN_TX: Register = Register { name: "UNKNOWN_TX", offset: 0x38, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Other frames from inside, dropped or not. Frames that pass while CONTROL.enable is 0 are not counted." };
+    /// Other frames from outside.
+    pub const UNKNOWN_RX: Register = Register { name: "UNKNOWN_RX", offset: 0x3c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Other frames from outside." };
+}
+
+/// Stream kernel `pass`.
+pub mod pass {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb100;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "pass",
+        kind: *b"PASS",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            HOLD,
+        ],
+    };
+    /// 0x50415353, "PASS": the stream kernel `pass`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x50415353, \"PASS\": the stream kernel `pass`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: a socket's.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: a socket's." };
+    /// `HOLD.rx`: Received frames stay inside.
+    pub const HOLD_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames stay inside." };
+    /// `HOLD.tx`: Frames that are sent do.
+    pub const HOLD_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that are sent do." };
+    /// The kernel stops, to see what becomes of one that does.
+    pub const HOLD: Register = Register { name: "HOLD", offset: 0x10, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[HOLD_RX, HOLD_TX], doc: "The kernel stops, to see what becomes of one that does." };
+}
+
+/// Stream kernel `telemetry`.
+pub mod telemetry {
+    use super::*;
+
+    /// Byte address of the block.
+    pub const BASE: u32 = 0xb100;
+    /// The block.
+    pub const BLOCK: Block = Block {
+        name: "telemetry",
+        kind: *b"FLOW",
+        version: 0x00010000,
+        registers: &[
+            TYPE,
+            VERSION,
+            NEXT,
+            COMMAND,
+            SEED,
+            THRESHOLD,
+            PLACES,
+            ENTRY,
+            FLOW,
+            PORTS,
+            LAST,
+            SRC,
+            DST,
+            FRAMES,
+            BYTES_LO,
+            BYTES_HI,
+            BEFORE_LO,
+            BEFORE_HI,
+            OTHER_RX,
+            REPLACED_RX,
+            OTHER_TX,
+            REPLACED_TX,
+            GAPS_RX,
+            GAPS_TX,
+            HEAVY_RX,
+            HEAVY_TX,
+        ],
+    };
+    /// 0x464c4f57, "FLOW": the stream kernel `telemetry`.
+    pub const TYPE: Register = Register { name: "TYPE", offset: 0x0, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "0x464c4f57, \"FLOW\": the stream kernel `telemetry`." };
+    /// Version of this block: major in the upper 16 bits, minor in the lower.
+    pub const VERSION: Register = Register { name: "VERSION", offset: 0x4, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Version of this block: major in the upper 16 bits, minor in the lower." };
+    /// Byte address of the next block: a socket's.
+    pub const NEXT: Register = Register { name: "NEXT", offset: 0x8, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Anybody, writer: Who::Authorised, fields: &[], doc: "Byte address of the next block: a socket's." };
+    /// `COMMAND.clear`: Tables, histograms and counters are empty.
+    pub const COMMAND_CLEAR: Field = Field { name: "clear", low: 0, width: 1, doc: "Tables, histograms and counters are empty." };
+    /// A bit that is written as 1 acts once.
+    pub const COMMAND: Register = Register { name: "COMMAND", offset: 0x10, count: None, mode: Mode::Write, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[COMMAND_CLEAR], doc: "A bit that is written as 1 acts once." };
+    /// Of the hash.
+    pub const SEED: Register = Register { name: "SEED", offset: 0x14, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Of the hash." };
+    /// From how many bytes on a flow is heavy. Looked at with each frame.
+    pub const THRESHOLD: Register = Register { name: "THRESHOLD", offset: 0x18, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "From how many bytes on a flow is heavy. Looked at with each frame." };
+    /// Places of flows, of each direction.
+    pub const PLACES: Register = Register { name: "PLACES", offset: 0x1c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places of flows, of each direction." };
+    /// `ENTRY.place`: A place.
+    pub const ENTRY_PLACE: Field = Field { name: "place", low: 0, width: 9, doc: "A place." };
+    /// `ENTRY.tx`: Of sent frames, else of received ones.
+    pub const ENTRY_TX: Field = Field { name: "tx", low: 16, width: 1, doc: "Of sent frames, else of received ones." };
+    /// The place that the registers up to LAST show, as it is when this is written.
+    pub const ENTRY: Register = Register { name: "ENTRY", offset: 0x20, count: None, mode: Mode::ReadWrite, mask: 0x101ff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[ENTRY_PLACE, ENTRY_TX], doc: "The place that the registers up to LAST show, as it is when this is written." };
+    /// `FLOW.used`: There is a flow.
+    pub const FLOW_USED: Field = Field { name: "used", low: 0, width: 1, doc: "There is a flow." };
+    /// `FLOW.v6`: IPv6.
+    pub const FLOW_V6: Field = Field { name: "v6", low: 1, width: 1, doc: "IPv6." };
+    /// `FLOW.protocol`: Protocol of IPv4, next header of IPv6.
+    pub const FLOW_PROTOCOL: Field = Field { name: "protocol", low: 8, width: 8, doc: "Protocol of IPv4, next header of IPv6." };
+    /// What kind of flow it is.
+    pub const FLOW: Register = Register { name: "FLOW", offset: 0x24, count: None, mode: Mode::Read, mask: 0xff03, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[FLOW_USED, FLOW_V6, FLOW_PROTOCOL], doc: "What kind of flow it is." };
+    /// `PORTS.dst_port`: 0 if it has none.
+    pub const PORTS_DST_PORT: Field = Field { name: "dst_port", low: 0, width: 16, doc: "0 if it has none." };
+    /// `PORTS.src_port`: Likewise.
+    pub const PORTS_SRC_PORT: Field = Field { name: "src_port", low: 16, width: 16, doc: "Likewise." };
+    /// Its ports.
+    pub const PORTS: Register = Register { name: "PORTS", offset: 0x28, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[PORTS_DST_PORT, PORTS_SRC_PORT], doc: "Its ports." };
+    /// Time of its last frame, the lower bits, in device cycles.
+    pub const LAST: Register = Register { name: "LAST", offset: 0x2c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Time of its last frame, the lower bits, in device cycles." };
+    /// Its source, the highest word first; IPv4 in mapped form.
+    pub const SRC: Register = Register { name: "SRC", offset: 0x30, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its source, the highest word first; IPv4 in mapped form." };
+    /// Its destination.
+    pub const DST: Register = Register { name: "DST", offset: 0x40, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its destination." };
+    /// Its frames, since it has the place.
+    pub const FRAMES: Register = Register { name: "FRAMES", offset: 0x50, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Its frames, since it has the place." };
+    /// Bytes of these frames, without FCS, the lower 32 bits.
+    pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x54, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of these frames, without FCS, the lower 32 bits." };
+    /// The upper 16 bits.
+    pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x58, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper 16 bits." };
+    /// Bytes of all flows of the place before it had it: so many of its own can be missing.
+    pub const BEFORE_LO: Register = Register { name: "BEFORE_LO", offset: 0x5c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of all flows of the place before it had it: so many of its own can be missing." };
+    /// The upper 16 bits.
+    pub const BEFORE_HI: Register = Register { name: "BEFORE_HI", offset: 0x60, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper 16 bits." };
+    /// Received frames that carry no IP, and are in no flow.
+    pub const OTHER_RX: Register = Register { name: "OTHER_RX", offset: 0x70, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Received frames that carry no IP, and are in no flow." };
+    /// Flows of received frames that have lost their place to another one.
+    pub const REPLACED_RX: Register = Register { name: "REPLACED_RX", offset: 0x74, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Flows of received frames that have lost their place to another one." };
+    /// Likewise of sent frames.
+    pub const OTHER_TX: Register = Register { name: "OTHER_TX", offset: 0x78, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise of sent frames." };
+    /// Likewise.
+    pub const REPLACED_TX: Register = Register { name: "REPLACED_TX", offset: 0x7c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Likewise." };
+    /// Word n: frames that came 2^n to 2^(n+1) - 1 cycles behind the frame before of their flow; word 0 also 0 cycles.
+    pub const GAPS_RX: Register = Register { name: "GAPS_RX", offset: 0x100, count: Some(32), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Word n: frames that came 2^n to 2^(n+1) - 1 cycles behind the frame before of their flow; word 0 also 0 cycles." };
+    /// The same of sent frames.
+    pub const GAPS_TX: Register = Register { name: "GAPS_TX", offset: 0x180, count: Some(32), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The same of sent frames." };
+    /// Places with a heavy flow.
+    pub const HEAVY_RX: Register = Register { name: "HEAVY_RX", offset: 0x200, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places with a heavy flow." };
+    /// The same of sent frames.
+    pub const HEAVY_TX: Register = Register { name: "HEAVY_TX", offset: 0x240, count: Some(16), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The same of sent frames." };
 }
