@@ -123,10 +123,13 @@ impl Card {
             return self.set_up();
         }
         if !self.attacks() {
-            if self.driver.random.u8(..4) == 0 {
-                self.driver.pause();
+            self.post()?;
+            // Time for the card: it is far slower than this process, and writes are posted.
+            let linger = if self.driver.random.bool() { self.driver.random.u8(..4) } else { 0 };
+            for _ in 0..linger {
+                self.needs_reset()?;
             }
-            return self.post();
+            return Ok(());
         }
         match self.driver.random.u8(..24) {
             0..4 => self.change(),

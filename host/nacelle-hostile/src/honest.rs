@@ -22,8 +22,11 @@ const NOISE_TYPE: [u8; 2] = [0x88, 0xb5];
 const COMPARED_TYPE: [u8; 2] = [0x88, 0xb6];
 /// So many guard bytes behind each other are no accident.
 const RUN: usize = 8;
-/// From one frame of the station to the next: the simulation is slow, and frames are to find a device that has time for others.
-const STATION_EVERY: Duration = Duration::from_millis(10);
+/// Frames of the station for each transfer of the peer, and how long it waits for one: a simulation is slow, and must not have more to receive
+/// than it can.
+const FRAMES: u64 = 2;
+const STATION_WAITS: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// When a frame is sent again, and where its number is.
 const AGAIN: Duration = Duration::from_secs(3);
 const NUMBER: std::ops::Range<usize> = 14..22;
@@ -58,8 +61,9 @@ fn wrong(what: &str, why: impl std::fmt::Display) -> Failure {
 /// A peer on the network: random writes into memory of the device, random reads, each compared with a copy.
 pub(crate) fn peer(wire: &WireDir, device: std::net::Ipv4Addr, seed: u64, seen: &Seen) -> Result<(), Failure> {
     let failed = |error| wrong("the RDMA peer", error);
-    let options =
-        Options { link: LinkChoice::Wire, wire: Some(wire.path().to_owned()), timeout: BOUND, ..Options::default() };
+    let wire = Some(wire.path().to_owned());
+    let mut options = Options { link: LinkChoice::Wire, wire, timeout: BOUND, ..Options::default() };
+    options.connect.max_ack_timeout = BOUND / 8;
     let device = Device::connect(device, &options).map_err(failed)?;
     let connection = device.open(&ConnectionOptions::default()).map_err(failed)?;
     let remote = connection.remote(PEER_BYTES as u64).map_err(failed)?;
@@ -100,17 +104,27 @@ fn watch(frame: &[u8], card: [u8; 6], seen: &Seen) -> Result<(), Failure> {
 pub(crate) fn station(mut link: VirtualWire, card: [u8; 6], seed: u64, seen: &Seen) -> Result<(), Failure> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut frame = vec![0; MAX_FRAME];
+    let (mut transfers, mut frames) = (0, FRAMES);
+    let mut waits = Instant::now();
     while !seen.over() {
+        let now = seen.transfers.load(Ordering::Relaxed);
+        if now != transfers || waits.elapsed() > STATION_WAITS {
+            (transfers, frames, waits) = (now, FRAMES, Instant::now());
+        }
+        let next = Instant::now() + LOOK_EVERY;
+        while let Some(len) = link.recv(&mut frame, next).map_err(|error| wrong("the station", error))? {
+            watch(&frame[..len], card, seen)?;
+        }
+        if frames == 0 {
+            continue;
+        }
+        frames -= 1;
         let len = if random.u8(..4) == 0 { random.usize(60..1514) } else { random.usize(60..128) };
         let mut sent: Vec<u8> = (0..len).map(|_| random.u8(..0x80)).collect();
         sent[..6].copy_from_slice(&if random.u8(..4) == 0 { [0xff; 6] } else { card });
         sent[6..12].copy_from_slice(&STATION);
         sent[12..14].copy_from_slice(&NOISE_TYPE);
         link.send(&sent).map_err(|error| wrong("the station", error))?;
-        let next = Instant::now() + STATION_EVERY;
-        while let Some(len) = link.recv(&mut frame, next).map_err(|error| wrong("the station", error))? {
-            watch(&frame[..len], card, seen)?;
-        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use nacelle_manage::Stats;
 use nacelle_pci::PciDevice;
 
 use crate::arena::Arena;
@@ -45,17 +46,18 @@ pub(crate) struct Tally {
     stopped: u64,
     sent: u64,
     again: u64,
+    /// Of the devices.
+    cycles: u64,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { campaigns, rounds, drivers, killed, copies, exchanges, transfers, stopped, sent, again } = self;
+        let Self { campaigns, rounds, drivers, killed, copies, exchanges, transfers, stopped, sent, again, cycles } =
+            self;
         write!(f, "{campaigns} campaigns, {rounds} rounds, {drivers} hostile drivers, {killed} of them killed; ")?;
         write!(f, "they stopped {stopped} queues and sent {sent} frames; ")?;
-        write!(
-            f,
-            "right: {transfers} transfers, {copies} copies there and back, {exchanges} exchanges of frames, {again} sent again"
-        )
+        write!(f, "right: {transfers} transfers, {copies} copies there and back, ")?;
+        write!(f, "{exchanges} exchanges of frames, {again} sent again; {cycles} cycles")
     }
 }
 
@@ -151,7 +153,7 @@ fn accounts(field: &Field, tally: &mut Tally) -> Result<(), Failure> {
     let end = Instant::now() + SETTLED;
     loop {
         let values = counters(&field.card)?;
-        let stats = field.stats()?.counters;
+        let Stats { cycles, counters: stats } = field.stats()?;
         let count = |name: &str| stats.get(name).copied().unwrap_or_default();
         if count("slot.violations") != 0 {
             return Err(Failure::Rule);
@@ -169,7 +171,7 @@ fn accounts(field: &Field, tally: &mut Tally) -> Result<(), Failure> {
         let (sent, left, dropped) = (sum(&values, SENT), count("packet_tx_card"), count("packet_drop_card_source"));
         let (seen, lost) = (field.seen.frames.load(Ordering::Relaxed), count("link.tx_dropped"));
         if sent == left + dropped && seen <= left && seen + lost >= left {
-            (tally.sent, tally.stopped) = (sent, sum(&values, STOPPED));
+            (tally.sent, tally.stopped, tally.cycles) = (sent, sum(&values, STOPPED), cycles);
             return Ok(());
         }
         if Instant::now() > end {
@@ -244,11 +246,15 @@ pub(crate) fn campaign(
 ) -> Result<(), Failure> {
     println!("campaign {seed}");
     let mut field = Field::new(library, seed)?;
-    let before = (tally.sent, tally.stopped);
+    let before = (tally.sent, tally.stopped, tally.cycles);
+    (tally.sent, tally.stopped, tally.cycles) = (0, 0, 0);
     let outcome = all_rounds(&mut field, seed, rounds, operations, end, tally);
     tally.transfers += field.seen.transfers.load(Ordering::Relaxed);
     tally.again += field.seen.again.load(Ordering::Relaxed);
-    (tally.sent, tally.stopped) = (tally.sent + before.0, tally.stopped + before.1);
+    // Those of this device, as far as a round has seen them, and those before.
+    tally.sent += before.0;
+    tally.stopped += before.1;
+    tally.cycles += before.2;
     tally.campaigns += 1;
     match (outcome, field.end()) {
         (Err(Failure::Rule), Err(which)) => Err(which),
