@@ -30,6 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// When a frame is sent again, and where its number is.
 const AGAIN: Duration = Duration::from_secs(3);
 const NUMBER: std::ops::Range<usize> = 14..22;
+/// A device that has much to simulate acknowledges late.
+const MAX_ACK_TIMEOUT: Duration = Duration::from_secs(8);
 const PEER_BYTES: usize = 64 << 10;
 const COPY_BYTES: usize = 32 << 10;
 
@@ -63,7 +65,7 @@ pub(crate) fn peer(wire: &WireDir, device: std::net::Ipv4Addr, seed: u64, seen: 
     let failed = |error| wrong("the RDMA peer", error);
     let wire = Some(wire.path().to_owned());
     let mut options = Options { link: LinkChoice::Wire, wire, timeout: BOUND, ..Options::default() };
-    options.connect.max_ack_timeout = BOUND / 8;
+    options.connect.max_ack_timeout = MAX_ACK_TIMEOUT;
     let device = Device::connect(device, &options).map_err(failed)?;
     let connection = device.open(&ConnectionOptions::default()).map_err(failed)?;
     let remote = connection.remote(PEER_BYTES as u64).map_err(failed)?;

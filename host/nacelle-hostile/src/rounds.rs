@@ -19,7 +19,7 @@ use crate::field::{Field, has_chance};
 use crate::{Failure, Target, honest};
 
 /// How long a hostile driver may work: it does so many things, and waits for no more than a few resets.
-const ROUND: Duration = Duration::from_secs(240);
+const ROUND: Duration = Duration::from_secs(900);
 /// In which frames that are on their way arrive.
 const SETTLED: Duration = Duration::from_secs(10);
 /// In which a driver is killed that is to be.
@@ -204,10 +204,8 @@ fn round(
     let chance = has_chance(seed);
     let mut failed = Ok(());
     let mut go_on = || {
-        round.goes_on().unwrap_or_else(|failure| {
-            failed = Err(failure);
-            false
-        })
+        // The first failure is the one that says why.
+        failed.is_ok() && round.goes_on().map_err(|failure| failed = Err(failure)) == Ok(true)
     };
     match targets {
         [Target::Card] => tally.copies += honest::copier(&field.slot, chance, random, &mut go_on)?,
