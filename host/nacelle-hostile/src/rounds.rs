@@ -149,9 +149,10 @@ fn counters(card: &Path) -> Result<Vec<u32>, Failure> {
 
 /// What is counted is what has happened: no rule of PCI Express was broken, every frame that the card has sent was seen or dropped for its
 /// source, and it has received no more than it was given.
-fn accounts(field: &Field, tally: &mut Tally) -> Result<(), Failure> {
+fn accounts(field: &mut Field, tally: &mut Tally) -> Result<(), Failure> {
     let end = Instant::now() + SETTLED;
     loop {
+        honest::count_late(&mut field.partner, &field.seen)?;
         let values = counters(&field.card)?;
         let Stats { cycles, counters: stats } = field.stats()?;
         let count = |name: &str| stats.get(name).copied().unwrap_or_default();
