@@ -18,7 +18,7 @@ export NACELLE_WAVES := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-management unit plane soak mutate mutate-host cluster sanitize conformance bench report synth interop docs sim sim-fast sim-waves board \
+.PHONY: help demo test test-long test-management unit plane soak mutate mutate-host cluster hostile sanitize conformance bench report synth interop docs sim sim-fast sim-waves board \
         host install-cli install-c wheel lint format hooks dist setup-demo setup-test setup-interop setup-bench setup-guest-time clean
 
 ##@ Use
@@ -87,7 +87,7 @@ test: setup-test setup-interop  ## set up, build, and run every test
 	@$(PYTHON) tools/test.py
 
 # Each step says what it found; the first that fails ends it.
-test-long: soak cluster interop mutate  ## what make test has no time for: soak, kills, every width, comparison, fuzzing, mutation, the board's netlist, coverage (hours)
+test-long: soak cluster hostile interop mutate  ## what make test has no time for: soak, hostile drivers, kills, every width, comparison, fuzzing, mutation, the board's netlist, coverage (hours)
 	@$(PYTHON) tools/conformance.py --compare --cases 5000
 	@cd host && NACELLE_LONG=1 $(CARGO) test --release -p nacelle-device --test kills
 	@cd host && NACELLE_FUZZ_SECONDS=300 $(CARGO) test --release -p nacelle-fuzz
@@ -110,6 +110,11 @@ cluster: setup-test  ## random clusters in virtual time, then days of it (CLUSTE
 	@cd host && $(CARGO) build --release -p nacelle-cluster
 	@cd host && for run in $(if $(CLUSTER_ARGS),"$(CLUSTER_ARGS)","--minutes 5" $(CLUSTER_DAYS)); do \
 	    target/release/nacelle-cluster $$run || exit 1; done
+
+hostile: setup-test  ## an hour of hostile drivers of a device in a slot, beside well-behaved users (HOSTILE_ARGS="--seconds 60 --seed 7")
+	@$(PYTHON) sim/build.py --data-w 64 --device nic
+	@cd host && $(CARGO) build --release -p nacelle-hostile
+	@host/target/release/nacelle-hostile $(if $(HOSTILE_ARGS),$(HOSTILE_ARGS),--seconds 3600)
 
 sanitize: setup-test  ## Miri, loom and ThreadSanitizer on the host software (SANITIZE_ARGS=loom for a part)
 	@$(PYTHON) tools/sanitize.py $(SANITIZE_ARGS)

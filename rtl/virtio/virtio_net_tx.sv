@@ -252,8 +252,8 @@ module virtio_net_tx
     end
 
     events        <= '0;
-    events.sent    <= keeps;
-    events.sent_vq <= cut_vq;
+    events.sent    <= tx.tvalid && tx.tready && tx.tlast;   // one that a reset throws away is not
+    events.sent_vq <= record.data.vq;
     events.vq     <= chain.data.vq;
     events.short_ <= finish && !bad && chain.data.verdict == CHAIN_SHORT;
     events.long_  <= finish && !bad && (chain.data.verdict == CHAIN_LONG || (good_chain && !chain.data.fits && !segments));

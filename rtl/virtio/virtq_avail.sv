@@ -204,7 +204,8 @@ module virtq_avail
     end
   end
 
-  assign idle = poll_state_q == P_PICK && fetch_state_q == F_PICK && reads_q == '0;
+  // A read that is about to begin counts as well.
+  assign idle = poll_state_q == P_PICK && (poll_q & live) == '0 && fetch_state_q == F_PICK && due_q == '0 && reads_q == '0;
 
   logic unused_ok;
   assign unused_ok = &{1'b0, setup.values.vector, setup.values.desc, setup.values.used};

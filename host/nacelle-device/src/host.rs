@@ -135,6 +135,11 @@ impl<P: Port> Host<P> {
         Ok(Self { port, pump, management, descriptor, idle_since: None, shutdown: false })
     }
 
+    /// The device itself, for what its link does not show.
+    pub fn engine(&mut self) -> &mut P::Engine {
+        self.port.engine()
+    }
+
     /// What the device says of itself.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor.descriptor

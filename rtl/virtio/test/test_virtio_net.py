@@ -203,6 +203,31 @@ async def network_that_stops_loses_nothing(dut) -> None:
         assert await bench.tx.recv() == frame
 
 
+@cocotb.test()
+async def what_a_reset_throws_away_is_not_counted_as_sent(dut) -> None:
+    """Frames that wait in the device when it is reset: one has begun to leave and is finished, the others go nowhere."""
+    bench = NetBench(dut)
+    await bench.begin()
+    frames = [random.randbytes(1000) for _ in range(5)]
+    bench.transmit(frames[0])
+    bench.publish(1)
+    assert await bench.tx.recv() == frames[0]
+    bench.tx.stall = 1.0
+    for frame in frames[1:]:
+        bench.transmit(frame)
+    bench.publish(1)
+    await bench.reap(1, len(frames))
+    await wait_cycles(dut, 1000)
+    reset = cocotb.start_soon(bench.function_reset())
+    await wait_cycles(dut, 100)
+    bench.tx.stall = 0.0
+    await reset
+    assert await bench.tx.recv() == frames[1]
+    await wait_cycles(dut, 1000)
+    assert not bench.tx.packets
+    assert await bench.counter("TX", 0) == 2
+
+
 # ---- receive ----
 
 

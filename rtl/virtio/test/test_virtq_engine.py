@@ -247,6 +247,32 @@ async def interrupts_are_suppressed(dut, event_idx: bool) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(chains=[0, 1])
+async def idle_is_believed_at_once(dut, chains: int) -> None:
+    """From a notification to the last read that follows from it there is no cycle in which nothing seems to be under way."""
+    bench = Bench(dut, latency=20, auto=False)
+    await bench.begin()
+    await wait_cycles(dut, 100)
+    queue = bench.queues[1]
+    for _ in range(chains):
+        queue.add([Buffer(0x60000, 64)])
+    queue.publish()
+    bench.notify.send(1)
+    await bench.notify.drained()
+    reads = 0
+    # A chain: its entry, its descriptors, and the index once more.
+    while reads < 1 + 3 * chains:
+        await FallingEdge(dut.clk)
+        assert not int(dut.idle.value), f"idle before read {reads}"
+        reads += int(dut.mem_arvalid.value) and int(dut.mem_arready.value)
+    for _ in range(1000):
+        if int(dut.idle.value):
+            return
+        await FallingEdge(dut.clk)
+    raise AssertionError("never idle again")
+
+
+@cocotb.test()
 async def latency_in_cycles(dut) -> None:
     """From a notification to the first segment, and from a chain given back to the interrupt: three latencies of memory each."""
     latency = 155
