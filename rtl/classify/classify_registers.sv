@@ -29,6 +29,12 @@ module classify_registers
     input  logic            cleared,
     input  logic [31:0]     frames,                 // of `entry`
     input  logic [47:0]     bytes,
+    output logic [11:0]     at,                     // for classify_flow_registers: the address of an access,
+    output logic            write,                  // pulse: `wdata` is written there
+    output logic [31:0]     wdata,
+    input  logic            flow_busy,
+    input  logic            flow_permitted,
+    input  logic [31:0]     flow_value,
     output logic            idle                    // no access in progress
 );
   localparam bit IN_PLACE = AT_ENABLE == 12'h040 && AT_WIDE == 12'h050 && AT_WORDS == 12'h800;
@@ -36,9 +42,8 @@ module classify_registers
     $fatal(1, "classify_registers: the registers are not where this module has them");
   end
 
-  logic [11:0] at;
-  logic        write, permitted, in_use_q;
-  logic [31:0] wdata, read_data;
+  logic        permitted, in_use_q;
+  logic [31:0] read_data;
   axil_access #(.READ_CYCLES(3)) access (
       .clk, .rst, .bus, .at, .write, .wdata, .readable(readable(at)), .writable(writable(at) && permitted), .rdata(read_data), .idle
   );
@@ -49,7 +54,8 @@ module classify_registers
   always_ff @(posedge clk) in_use_q <= current.wide[group] ? current.enable[{group, ($clog2(QUARTERS))'(0)}] : current.enable[entry_q];
 
   wire is_word = at[11];
-  assign permitted = at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
+  wire is_flow = at[11:10] == AT_FLOW_KEY[11:10];
+  assign permitted = is_flow ? flow_permitted : at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
 
   always_ff @(posedge clk) begin
     commit <= !rst && write && at == AT_COMMAND && wdata[0];
@@ -89,7 +95,8 @@ module classify_registers
       AT_NEXT:      low = NEXT;
       AT_POSITIONS: low = POSITIONS;
       AT_PAIRS:     low = PAIRS;
-      AT_STATUS:    low = 32'(busy || clear_q);
+      AT_FLOW_PLACES: low = FLOW_PLACES;
+      AT_STATUS:    low = 32'({flow_busy, busy || clear_q});
       AT_OFFSET:    low = 32'(current.offset);
       AT_ENTRY:     low = 32'(entry_q);
       AT_FRAMES:    low = frames;
@@ -99,6 +106,6 @@ module classify_registers
     endcase
   end
   always_ff @(posedge clk)
-    value_q <= is_word ? 32'(word) : !at[6] ? low : at == AT_WIDE ? current.wide : enable[at[3:2]];
+    value_q <= is_word ? 32'(word) : is_flow ? flow_value : !at[6] ? low : at == AT_WIDE ? current.wide : enable[at[3:2]];
   assign read_data = value_q;
 endmodule

@@ -4,11 +4,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use nacelle_manage::classifier::{Classifier, ClassifierError, Placed, RuleError, parse_rules};
+use nacelle_manage::classifier::{Classifier, ClassifierError, Placed, PlacedFlow, RuleError, RuleFile};
 use nacelle_manage::{DeviceKind, Registers};
 use serde::Serialize;
 
-use crate::args::{Cli, FilterCommand, RegistersArgs};
+use crate::args::{Added, Cli, Deleted, FilterCommand, RegistersArgs};
 use crate::config::over_network;
 use crate::failure::Failure;
 use crate::manage::control;
@@ -17,6 +17,8 @@ use crate::remote::{RemoteRegisters, Token};
 
 const NONE: &str =
     "use a device that was built with classifier = true in [network] of its description, as devices/nic.toml";
+/// Of an entry.
+const OTHER: &str = "(written by other software)";
 const SYNTAX: &str = "see docs/reference/classifier.md, or 'nacelle filter add --help'";
 
 /// A rule, as JSON.
@@ -31,19 +33,29 @@ struct Row {
     bytes: u64,
 }
 
-/// All rules, as JSON.
+/// A flow, as JSON.
+#[derive(Serialize)]
+struct FlowRow {
+    /// Without, other software has written it.
+    flow: Option<String>,
+    action: Option<String>,
+    frames: u32,
+    bytes: u64,
+}
+
+/// All rules and flows, as JSON.
 #[derive(Serialize)]
 struct Listed {
     offset: u8,
     rules: Vec<Row>,
+    flows: Vec<FlowRow>,
 }
 
 pub(crate) fn filter(cli: &Cli, command: &FilterCommand) -> Result<(), Failure> {
     let RegistersArgs { device, token_file, timeout } = match command {
-        FilterCommand::List(device) | FilterCommand::Delete { device, .. } | FilterCommand::Set { device, .. } => {
-            device
-        }
+        FilterCommand::List(device) | FilterCommand::Set { device, .. } => device,
         FilterCommand::Add(args) => &args.device,
+        FilterCommand::Delete(args) => &args.device,
     };
     match over_network(cli, device)? {
         Some(address) => {
@@ -68,18 +80,29 @@ where
     match command {
         FilterCommand::List(_) => list(cli, &mut Classifier::new(registers)?),
         FilterCommand::Add(args) => {
-            let rule = args.rule()?;
-            let moved = Classifier::new(registers)?.add(&rule)?;
-            if moved > 0 {
-                eprintln!("{moved} rules have moved to make room for it; their counters begin at 0");
+            match args.what()? {
+                Added::Rule(rule) => say_moved(Classifier::new(registers)?.add(&rule)?, "rules"),
+                Added::Flow(flow) => say_moved(Classifier::new(registers)?.add_flow(&flow)?, "flows"),
             }
             Ok(())
         }
-        FilterCommand::Delete { positions, .. } => Ok(Classifier::new(registers)?.delete(positions)?),
+        FilterCommand::Delete(args) => match args.what()? {
+            Deleted::Positions(positions) => Ok(Classifier::new(registers)?.delete(&positions)?),
+            Deleted::Flow(key) => Ok(Classifier::new(registers)?.delete_flow(&key)?),
+        },
         FilterCommand::Set { file, .. } => {
-            let (rules, offset) = parse_rules(&text(file)?)?;
-            Ok(Classifier::new(registers)?.replace(&rules, offset)?)
+            let RuleFile { rules, flows, offset } = text(file)?.parse()?;
+            let mut classifier = Classifier::new(registers)?;
+            classifier.replace(&rules, offset)?;
+            say_moved(classifier.replace_flows(&flows)?, "flows");
+            Ok(())
         }
+    }
+}
+
+fn say_moved(moved: usize, what: &str) {
+    if moved > 0 {
+        eprintln!("{moved} {what} have moved to make room; their counters begin at 0");
     }
 }
 
@@ -110,16 +133,30 @@ where
             bytes: counts.bytes,
         });
     }
+    let flows: Vec<FlowRow> = classifier
+        .flows()?
+        .into_iter()
+        .map(|PlacedFlow { flow, counts }| FlowRow {
+            flow: flow.map(|flow| flow.key.to_string()),
+            action: flow.map(|flow| flow.action.to_string()),
+            frames: counts.frames,
+            bytes: counts.bytes,
+        })
+        .collect();
     if cli.json {
-        return print_json(&Listed { offset: found.offset, rules: rows });
+        return print_json(&Listed { offset: found.offset, rules: rows, flows });
     }
     if rows.iter().any(|row| row.rule.as_ref().is_some_and(|rule| rule.contains("bytes "))) {
         eprintln!("bytes are those from offset {} of a frame on", found.offset);
     }
     let mut lines = vec![["POSITION", "RULE", "FRAMES", "BYTES"].map(str::to_owned).to_vec()];
     lines.extend(rows.into_iter().map(|row| {
-        let rule = row.rule.unwrap_or_else(|| "(written by other software)".into());
+        let rule = row.rule.unwrap_or_else(|| OTHER.into());
         vec![row.position.to_string(), rule, row.frames.to_string(), row.bytes.to_string()]
+    }));
+    lines.extend(flows.into_iter().map(|row| {
+        let flow = row.flow.zip(row.action).map_or_else(|| OTHER.into(), |(flow, action)| format!("{flow} {action}"));
+        vec!["flow".into(), flow, row.frames.to_string(), row.bytes.to_string()]
     }));
     print(&table(&lines, 2))
 }
@@ -145,7 +182,9 @@ where
             ClassifierError::Full { .. } => {
                 "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null"
             }
-            ClassifierError::NoRule(_) => "see those that there are with 'nacelle filter list DEVICE'",
+            ClassifierError::NoPlace(_) => "delete flows that are not needed, or make it a rule: the same without the word flow",
+            ClassifierError::NoRandom => "run it where getrandom(2) works",
+            ClassifierError::NoRule(_) | ClassifierError::NoFlow(_) => "see those that there are with 'nacelle filter list DEVICE'",
         };
         Self::usage(error.to_string(), hint)
     }

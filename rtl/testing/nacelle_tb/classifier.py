@@ -173,6 +173,75 @@ class Rule:
         return value >> shift & 2**64 - 1, mask >> shift & 2**64 - 1
 
 
+@dataclass(frozen=True)
+class Flow:
+    """What an exact flow is found by."""
+
+    source: str
+    destination: str
+    protocol: int
+    source_port: int = 0
+    destination_port: int = 0
+
+    @classmethod
+    def of(cls, frame: bytes) -> Flow | None:
+        """That of a frame, as scapy reads it. None: it is of no flow."""
+        behind = Ether(frame).payload
+        for _ in range(2):
+            if isinstance(behind, TAGS):
+                behind = behind.payload
+        ip = behind
+        if not isinstance(ip, IP | IPv6):
+            return None
+        fourth = isinstance(ip, IP)
+        protocol = ip.proto if fourth else ip.nh
+        if (fourth and (ip.frag or ip.flags.MF)) or (not fourth and protocol == 44):
+            return None
+        if protocol not in (6, 17):
+            return cls(ip.src, ip.dst, protocol)
+        l4 = ip.payload
+        if (fourth and ip.options) or not isinstance(l4, TCP | UDP):
+            return None
+        return cls(ip.src, ip.dst, protocol, l4.sport, l4.dport)
+
+    @property
+    def v6(self) -> bool:
+        """Whether it is of IPv6."""
+        return ":" in self.source
+
+    @property
+    def key(self) -> int:
+        """As the registers have it."""
+        source, destination = (int(ipaddress.ip_address(address)) for address in (self.source, self.destination))
+        upper = (int(self.v6) << 8 | self.protocol) << 32 | self.source_port << 16 | self.destination_port
+        return upper << 256 | source << 128 | destination
+
+
+class FlowHash:
+    """The rows of a flow, one in each bank, for a seed."""
+
+    CHUNKS, ROWS, ROW_W = 50, 64, 10
+
+    def __init__(self, seed: int) -> None:
+        whole = (1 << 64) - 1
+        self.numbers: list[list[int]] = []
+        for _ in range(self.CHUNKS):
+            row = []
+            for _ in range(self.ROWS):
+                seed = seed ^ seed << 13 & whole
+                seed ^= seed >> 7
+                seed = seed ^ seed << 17 & whole
+                row.append(((seed >> 32) + seed & 0xFFFFFFFF) >> 32 - 2 * self.ROW_W)
+            self.numbers.append(row)
+
+    def rows(self, flow: Flow) -> tuple[int, int]:
+        """Of bank 0 and of bank 1."""
+        found = 0
+        for chunk, numbers in enumerate(self.numbers):
+            found ^= numbers[flow.key >> CHUNK_W * chunk & self.ROWS - 1]
+        return found & (1 << self.ROW_W) - 1, found >> self.ROW_W
+
+
 class _Widths:
     """Bits of each field of classify_pkg::common_t."""
 

@@ -185,7 +185,7 @@ fn common(matches: &Match) -> Terms {
     terms
 }
 
-fn action_word(action: Action) -> u32 {
+pub(super) fn action_word(action: Action) -> u32 {
     let target = match action.target {
         Target::Default => 0,
         Target::Drop => KEEP_AWAY | CARD_NEVER,
@@ -196,7 +196,7 @@ fn action_word(action: Action) -> u32 {
     target | action.queue.map_or(0, |queue| QUEUE_SET | u32::from(queue) << QUEUE_LOW)
 }
 
-fn action(word: u32) -> Option<Action> {
+pub(super) fn action(word: u32) -> Option<Action> {
     let target = match word & (KEEP_AWAY | CARD_ALWAYS | CARD_NEVER) {
         0 => Target::Default,
         1 => return None,

@@ -9,14 +9,12 @@ use nacelle_wire::MacAddr;
 
 /// Bytes of the window.
 pub(super) const WINDOW: usize = 16;
-/// The last place at which the window can begin.
-pub(super) const MAX_OFFSET: u8 = 112;
 /// Highest VLAN.
 const MAX_VLAN: u32 = 4094;
 /// Highest number of a pair of queues that an action can name.
 const MAX_QUEUE: u32 = 3;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
 const ARP: u16 = 0x0806;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -27,8 +25,20 @@ const TAGS: [u16; 2] = [0x8100, 0x88a8];
 #[error("{0}")]
 pub struct RuleError(String);
 
-fn wrong<T>(what: impl Into<String>) -> Result<T, RuleError> {
-    Err(RuleError(what.into()))
+impl RuleError {
+    /// What is wrong.
+    #[must_use]
+    pub fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+
+    pub(super) fn in_line(number: usize, error: &Self) -> Self {
+        Self(format!("line {number}: {error}"))
+    }
+}
+
+pub(super) fn wrong<T>(what: impl Into<String>) -> Result<T, RuleError> {
+    Err(RuleError::new(what))
 }
 
 /// What a frame carries.
@@ -186,14 +196,32 @@ impl Rule {
 }
 
 /// The words of a rule as it is read.
-struct Words<'a>(std::str::SplitWhitespace<'a>);
+#[derive(Clone)]
+pub(super) struct Words<'a>(std::str::SplitWhitespace<'a>);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        self.0.next()
+    }
+}
 
 impl<'a> Words<'a> {
-    fn value(&mut self, of: &str) -> Result<&'a str, RuleError> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self(text.split_whitespace())
+    }
+
+    pub(super) fn value(&mut self, of: &str) -> Result<&'a str, RuleError> {
         self.0.next().ok_or_else(|| RuleError(format!("there must be something behind {of}")))
     }
 
-    fn number(&mut self, of: &str, most: u32) -> Result<u32, RuleError> {
+    /// What is left of them.
+    pub(super) fn rest(self) -> String {
+        self.0.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn number(&mut self, of: &str, most: u32) -> Result<u32, RuleError> {
         let text = self.value(of)?;
         let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u32::from_str_radix(digits, 16));
         match number {
@@ -203,7 +231,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn set<T>(place: &mut Option<T>, value: T, of: &str) -> Result<(), RuleError> {
+pub(super) fn set<T>(place: &mut Option<T>, value: T, of: &str) -> Result<(), RuleError> {
     if place.replace(value).is_some() { wrong(format!("{of} contradicts what is before it")) } else { Ok(()) }
 }
 
@@ -223,7 +251,7 @@ impl Match {
     }
 
     /// Takes the condition that begins with `word`. False if none does.
-    fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, RuleError> {
+    pub(super) fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, RuleError> {
         match word {
             "ip" => self.be(Family::Ip, word)?,
             "ip6" => self.be(Family::Ip6, word)?,
@@ -274,7 +302,7 @@ impl Match {
         Ok(true)
     }
 
-    fn check(&self) -> Result<(), RuleError> {
+    pub(super) fn check(&self) -> Result<(), RuleError> {
         if self.tagged == Some(false) && (self.vlan.is_some() || self.inner_vlan.is_some()) {
             return wrong("a frame without a tag is in no VLAN");
         }
@@ -335,7 +363,7 @@ impl FromStr for Action {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        let mut words = Words(text.split_whitespace());
+        let mut words = Words::new(text);
         let name = words.value("the conditions")?;
         if name == "stream" {
             return wrong("stream: this version has no stream sockets");
@@ -362,16 +390,16 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        let mut words = Words(text.split_whitespace());
+        let mut words = Words::new(text);
         let mut priority = None;
         let mut matches = Match::default();
         loop {
-            let rest = words.0.clone();
+            let rest = words.clone();
             let Some(word) = words.0.next() else { return wrong("there is no action, such as drop, at the end") };
             if word == "priority" {
                 set(&mut priority, words.number(word, 0xffff)? as u16, word)?;
             } else if !matches.take(word, &mut words)? {
-                let action = rest.collect::<Vec<_>>().join(" ").parse()?;
+                let action = rest.rest().parse()?;
                 matches.check()?;
                 return Ok(Self { priority: priority.unwrap_or(u16::MAX / 2), matches, action });
             }
@@ -435,29 +463,6 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Reads a file of rules: one a line, `#` begins a comment, and a line `offset N` says where the window is. The rules in order of their
-/// priority, and the offset.
-///
-/// # Errors
-/// With the number of the line that is wrong.
-pub fn parse_rules(text: &str) -> Result<(Vec<Rule>, u8), RuleError> {
-    let mut rules: Vec<Rule> = Vec::new();
-    let mut offset = None;
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let in_line = |error: RuleError| RuleError(format!("line {number}: {error}"));
-        if let Some(value) = line.strip_prefix("offset ") {
-            let mut words = Words(value.split_whitespace());
-            let value = words.number("offset", MAX_OFFSET.into()).map_err(in_line)?;
-            set(&mut offset, value as u8, "offset").map_err(in_line)?;
-        } else if !line.is_empty() {
-            rules.push(line.parse().map_err(in_line)?);
-        }
-    }
-    rules.sort_by_key(|rule| rule.priority);
-    Ok((rules, offset.unwrap_or(0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -518,17 +523,5 @@ mod tests {
             let error = text.parse::<Rule>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
-        let error = parse_rules("# nothing\nudp drop\n\ntcp drp # x\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 4: \"drp\""), "{error}");
-        assert!(parse_rules("offset 113\n").is_err() && parse_rules("offset 1\noffset 2\n").is_err());
-    }
-
-    #[test]
-    fn a_file_is_in_order_of_priority() {
-        let (rules, offset) =
-            parse_rules("offset 14\npriority 5 udp drop\npriority 1 tcp drop # first\npriority 5 arp host\n").unwrap();
-        let text: Vec<String> = rules.iter().map(Rule::to_string).collect();
-        assert_eq!(text, ["priority 1 tcp drop", "priority 5 udp drop", "priority 5 arp host"]);
-        assert_eq!(offset, 14);
     }
 }
