@@ -56,7 +56,8 @@ package classify_pkg;
   // ---- the words of an entry, 12 bits each: for each chunk mask and value, then the action ----
   localparam int unsigned WORD_W = 2 * CHUNK_W;
   localparam int unsigned ENTRY_WORDS = 64;
-  localparam int unsigned ACTION_WORD = CHUNKS;
+  localparam int unsigned ACTION_WORD = CHUNKS;                // the lower half; the upper half is behind it
+  localparam int unsigned ACTION_WORDS = 2;
   typedef logic [WORD_W-1:0] word_t;
 
   typedef struct packed {
@@ -110,7 +111,13 @@ package classify_pkg;
     CARD_NEVER                 // in no case
   } card_choice_e;
 
+  localparam int unsigned METERS = 16;
+  typedef logic [$clog2(METERS)-1:0] meter_t;
+
   typedef struct packed {
+    meter_t       meter;       // if `metered`: what is above its rate nobody gets, or only the host
+    logic         metered;
+    logic [1:0]   zero;        // kept for stream sockets
     logic         pair_set;    // the pair of queues is
     flow_t        pair;        // this one
     card_choice_e card;
@@ -164,8 +171,18 @@ package classify_pkg;
     logic        hit;          // an entry with wildcards matches:
     position_t   position;     // this one
     logic [15:0] length;       // bytes of the frame, without FCS
+    logic        over;         // the frame is above the rate of the decision's meter, which has changed `decision`
     decision_t   decision;     // 0 if nothing matches: as the class says
   } classified_t;
+
+  // ---- meters ----
+  localparam int unsigned METER_FRACTION = 20;
+  typedef struct packed {
+    logic        to_host;      // frames above the rate are for the host, else for nobody
+    logic        frames;       // tokens are frames, else bytes
+    logic [23:0] burst;        // tokens that there can be
+    logic [31:0] rate;         // 2^-METER_FRACTION of a token, every METERS cycles
+  } meter_settings_t;
 
   // The staged settings, which change together.
   typedef struct packed {

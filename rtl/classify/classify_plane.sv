@@ -3,7 +3,7 @@
 // The classifier: what rules say about each frame of the line, for packet_plane, which gives it to the units of the device, the network card,
 // both or nobody (docs/reference/classifier.md). It sees the line from beside, and cannot stop anything.
 //
-// One frame a cycle. `classified` is there 9 cycles after the last beat of its frame, until `next`: before packet_rx has its own verdict, so
+// One frame a cycle. `classified` is there 10 cycles after the last beat of its frame, until `next`: when packet_rx has its own verdict, so
 // that neither the device nor the card waits for it. After a reset there are no entries and flows: everything is as without a classifier.
 module classify_plane
   import classify_pkg::*;
@@ -65,7 +65,8 @@ module classify_plane
   classify_registers #(.PAIRS(PAIRS), .NEXT(NEXT)) registers (
       .clk, .rst, .bus, .staged, .commit, .current(current_q), .busy(loading || load || commit || commits_q != '0), .load, .load_unit,
       .entry, .entry_word, .word_write, .word_wdata, .word, .clear, .cleared, .frames, .bytes,
-      .at, .write, .wdata, .flow_busy(flow_busy || flow_clearing), .flow_permitted, .flow_value, .idle(access_idle)
+      .at, .write, .wdata, .flow_busy(flow_busy || flow_clearing), .flow_permitted, .flow_value, .meter_value,
+      .idle(access_idle)
   );
   classify_flow_registers flow_registers (
       .clk, .rst, .at, .write, .wdata, .permitted(flow_permitted), .value(flow_value), .command(flow_command), .entry(flow_staged),
@@ -73,7 +74,8 @@ module classify_plane
       .got_bytes(flow_bytes), .used_at(flow_used_at), .used(flow_used)
   );
 
-  logic row_write, action_write;
+  logic row_write;
+  logic [ACTION_WORDS-1:0] action_write;
   logic [$clog2(UNITS)-1:0]  row_unit;
   logic [$clog2(CHUNKS)-1:0] row_chunk;
   logic [CHUNK_W-1:0] row_at;
@@ -92,9 +94,10 @@ module classify_plane
   decision_t   flow_decision;
   key_t        key;
   logic [15:0] length;
+  logic        sound;
   position_t   position;
   classify_headers #(.DATA_W(DATA_W)) headers (
-      .clk, .rst(line_rst), .line, .offset(current_q.offset), .valid(key_valid), .key, .length
+      .clk, .rst(line_rst), .line, .offset(current_q.offset), .valid(key_valid), .key, .length, .sound
   );
   classify_ternary ternary (
       .clk, .rst(line_rst), .valid(key_valid), .key, .enable(current_q.enable), .wide(current_q.wide), .write(row_write),
@@ -109,28 +112,66 @@ module classify_plane
       .got(flow_got), .got_entry(flow_read), .got_frames(flow_frames), .got_bytes(flow_bytes), .used_at(flow_used_at), .used(flow_used)
   );
 
-  logic [LOOKUP-1:0]       valid_q;
+  logic [LOOKUP-1:0]       valid_q, sound_q;
   logic [LOOKUP-1:0][15:0] length_q;
   always_ff @(posedge clk) begin
     valid_q  <= line_rst ? '0 : {valid_q[LOOKUP-2:0], key_valid};
+    sound_q  <= {sound_q[LOOKUP-2:0], sound};
     length_q <= {length_q[LOOKUP-2:0], length};
   end
 
-  (* ram_style = "distributed" *) logic [$bits(decision_t)-1:0] decisions[POSITIONS];
-  always_ff @(posedge clk) if (action_write) decisions[action_at] <= action[$bits(decision_t)-1:0];
+  word_t [ACTION_WORDS-1:0] found;
+  for (genvar i = 0; i < ACTION_WORDS; i++) begin : g_decisions
+    (* ram_style = "distributed" *) word_t words[POSITIONS];
+    always_ff @(posedge clk) if (action_write[i]) words[action_at] <= action;
+    assign found[i] = words[position];
+  end
+  decision_t decision;
+  assign decision = flow_hit ? flow_decision : hit ? ($bits(decision_t))'(found) : '0;
+
+  // ---- meters: a cycle more ----
+  logic            over, over_to_host, meter_put, meter_remove;
+  meter_t          set_meter;
+  meter_settings_t meter_settings, meter_current;
+  logic [METERS-1:0] meter_present;
+  logic [31:0]     meter_value;
+  classify_meters meters (
+      .clk, .rst, .valid(valid_q[LOOKUP-1] && sound_q[LOOKUP-1] && decision.metered), .meter(decision.meter), .length(length_q[LOOKUP-1]),
+      .over, .to_host(over_to_host), .put(meter_put), .remove(meter_remove), .at(set_meter), .settings(meter_settings),
+      .current(meter_current), .present(meter_present)
+  );
+  classify_meter_registers meter_registers (
+      .clk, .rst, .at, .write, .wdata, .value(meter_value), .put(meter_put), .remove(meter_remove), .meter(set_meter),
+      .settings(meter_settings), .current(meter_current), .present(meter_present), .over(count_q && counted_q.over),
+      .over_meter(counted_q.decision.meter)
+  );
 
   stream_if #(.T(classified_t)) known ();
   stream_if #(.T(classified_t)) oldest ();
-  logic none_known;
-  assign known.valid = valid_q[LOOKUP-1];
-  assign known.data  = '{
-      flow: flow_hit,
-      place: place,
-      hit: hit && !flow_hit,
-      position: position,
-      length: length_q[LOOKUP-1],
-      decision: flow_hit ? flow_decision : hit ? decision_t'(decisions[position]) : '0
-  };
+  logic        none_known, known_q;
+  classified_t unmetered_q, told;
+  always_ff @(posedge clk) begin
+    known_q     <= valid_q[LOOKUP-1] && !line_rst;
+    unmetered_q <= '{
+        flow: flow_hit,
+        place: place,
+        hit: hit && !flow_hit,
+        position: position,
+        length: length_q[LOOKUP-1],
+        over: 1'b0,
+        decision: decision
+    };
+  end
+  always_comb begin
+    told = unmetered_q;
+    if (over) begin
+      told.over = 1'b1;
+      told.decision.keep_away = 1'b1;
+      told.decision.card = over_to_host ? CARD_ALWAYS : CARD_NEVER;
+    end
+  end
+  assign known.valid = known_q;
+  assign known.data  = told;
   stream_fifo #(.T(classified_t), .DEPTH(INSIDE)) verdicts (.clk, .rst(line_rst), .in(known), .out(oldest), .empty(none_known));
   assign classified   = oldest.data;
   assign oldest.ready = next;
@@ -150,8 +191,8 @@ module classify_plane
       .clk, .rst, .count(count_q && counted_q.hit), .position(counted_q.position), .length(counted_q.length), .at(entry), .clear, .cleared, .frames, .bytes
   );
 
-  assign idle = access_idle && none_known && valid_q == '0 && !key_valid;
+  assign idle = access_idle && none_known && valid_q == '0 && !key_valid && !known_q;
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, counted_q.decision, action[WORD_W-1:$bits(decision_t)]};
+  assign unused_ok = &{1'b0, counted_q.decision};
 endmodule

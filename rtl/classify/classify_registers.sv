@@ -29,12 +29,13 @@ module classify_registers
     input  logic            cleared,
     input  logic [31:0]     frames,                 // of `entry`
     input  logic [47:0]     bytes,
-    output logic [11:0]     at,                     // for classify_flow_registers: the address of an access,
+    output logic [11:0]     at,                     // for flows and meters: the address of an access,
     output logic            write,                  // pulse: `wdata` is written there
     output logic [31:0]     wdata,
     input  logic            flow_busy,
     input  logic            flow_permitted,
     input  logic [31:0]     flow_value,
+    input  logic [31:0]     meter_value,
     output logic            idle                    // no access in progress
 );
   localparam bit IN_PLACE = AT_ENABLE == 12'h040 && AT_WIDE == 12'h050 && AT_WORDS == 12'h800;
@@ -54,8 +55,9 @@ module classify_registers
   always_ff @(posedge clk) in_use_q <= current.wide[group] ? current.enable[{group, ($clog2(QUARTERS))'(0)}] : current.enable[entry_q];
 
   wire is_word = at[11];
-  wire is_flow = at[11:10] == AT_FLOW_KEY[11:10];
-  assign permitted = is_flow ? flow_permitted : at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
+  wire is_meter = at[11:7] == AT_METER[11:7];
+  wire is_flow = at[11:10] == AT_FLOW_KEY[11:10] && !is_meter;
+  assign permitted = is_meter ? 1'b1 : is_flow ? flow_permitted : at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
 
   always_ff @(posedge clk) begin
     commit <= !rst && write && at == AT_COMMAND && wdata[0];
@@ -96,6 +98,7 @@ module classify_registers
       AT_POSITIONS: low = POSITIONS;
       AT_PAIRS:     low = PAIRS;
       AT_FLOW_PLACES: low = FLOW_PLACES;
+      AT_METERS:    low = METERS;
       AT_STATUS:    low = 32'({flow_busy, busy || clear_q});
       AT_OFFSET:    low = 32'(current.offset);
       AT_ENTRY:     low = 32'(entry_q);
@@ -106,6 +109,6 @@ module classify_registers
     endcase
   end
   always_ff @(posedge clk)
-    value_q <= is_word ? 32'(word) : is_flow ? flow_value : !at[6] ? low : at == AT_WIDE ? current.wide : enable[at[3:2]];
+    value_q <= is_word ? 32'(word) : is_meter ? meter_value : is_flow ? flow_value : !at[6] ? low : at == AT_WIDE ? current.wide : enable[at[3:2]];
   assign read_data = value_q;
 endmodule

@@ -744,6 +744,7 @@
 #define NACELLE_CLASSIFIER_BYTES_LO 0x02cu /* r: Bytes of these frames, the lower 32 bits. */
 #define NACELLE_CLASSIFIER_BYTES_HI 0x030u /* r: The upper bits. */
 #define NACELLE_CLASSIFIER_FLOW_PLACES 0x034u /* r: Flows of IPv4 that there is room for; one of IPv6 takes the room of three. */
+#define NACELLE_CLASSIFIER_METERS 0x038u /* r: Meters, from 0. */
 #define NACELLE_CLASSIFIER_ENABLE 0x040u /* rw: Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read. */
 #define NACELLE_CLASSIFIER_ENABLE_WORDS 4u
 #define NACELLE_CLASSIFIER_WIDE 0x050u /* rw: Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read. */
@@ -782,9 +783,24 @@
 #define NACELLE_CLASSIFIER_FLOW_FRAMES 0x440u /* r: Frames of the flow that FLOW_GET has read. */
 #define NACELLE_CLASSIFIER_FLOW_BYTES_LO 0x444u /* r: Their bytes, the lower 32 bits. */
 #define NACELLE_CLASSIFIER_FLOW_BYTES_HI 0x448u /* r: The upper bits. */
+#define NACELLE_CLASSIFIER_METER 0x480u /* rw: The meter that the other registers of meters are about. */
+#define NACELLE_CLASSIFIER_METER_RATE 0x484u /* rw: What is filled into the bucket every 16 cycles. In use after METER_COMMAND.put; what is in use is read, and is not defined without settings. */
+#define NACELLE_CLASSIFIER_METER_BURST 0x488u /* rw: What the bucket holds. Likewise. */
+#define NACELLE_CLASSIFIER_METER_MODE 0x48cu /* rw: How it works. Likewise. */
+#define NACELLE_CLASSIFIER_METER_MODE_FRAMES_SHIFT 0 /* Tokens are frames, else bytes without FCS. */
+#define NACELLE_CLASSIFIER_METER_MODE_FRAMES_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_METER_MODE_TO_HOST_SHIFT 1 /* Frames above the rate are for the host, else for nobody. */
+#define NACELLE_CLASSIFIER_METER_MODE_TO_HOST_MASK 0x00000002u
+#define NACELLE_CLASSIFIER_METER_COMMAND 0x490u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_CLASSIFIER_METER_COMMAND_PUT_SHIFT 0 /* METER_RATE, METER_BURST and METER_MODE as written are in use, all together, with a full bucket and a counter of 0. */
+#define NACELLE_CLASSIFIER_METER_COMMAND_PUT_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_METER_COMMAND_DELETE_SHIFT 1 /* The meter has no settings: nothing is above its rate. */
+#define NACELLE_CLASSIFIER_METER_COMMAND_DELETE_MASK 0x00000002u
+#define NACELLE_CLASSIFIER_METER_PRESENT 0x494u /* r: Meters with settings. */
+#define NACELLE_CLASSIFIER_METER_OVER 0x498u /* r: Frames above the rate since the settings were put. */
 #define NACELLE_CLASSIFIER_FLOW_USED 0x500u /* r: Places that are in use, of IPv6 all three slots: word 64 * slot + 32 * bank + row / 32. */
 #define NACELLE_CLASSIFIER_FLOW_USED_WORDS 192u
-#define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined. */
+#define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Words 34 and 35: the action, its lower half first. The others are kept for software. After power-on they are not defined. */
 #define NACELLE_CLASSIFIER_WORDS_WORDS 64u
 
 /* ---- Socket ---- */

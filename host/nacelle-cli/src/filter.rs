@@ -4,7 +4,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use nacelle_manage::classifier::{Classifier, ClassifierError, Placed, PlacedFlow, RuleError, RuleFile};
+use nacelle_manage::classifier::{
+    Classifier, ClassifierError, Meter, Metered, Placed, PlacedFlow, RuleError, RuleFile,
+};
 use nacelle_manage::{DeviceKind, Registers};
 use serde::Serialize;
 
@@ -43,12 +45,26 @@ struct FlowRow {
     bytes: u64,
 }
 
-/// All rules and flows, as JSON.
+/// A meter, as JSON.
+#[derive(Serialize)]
+struct MeterRow {
+    meter: u8,
+    /// Bytes or frames per second.
+    rate: u32,
+    burst: u32,
+    frames: bool,
+    to_host: bool,
+    /// Frames above the rate.
+    over: u32,
+}
+
+/// All rules, flows and meters, as JSON.
 #[derive(Serialize)]
 struct Listed {
     offset: u8,
     rules: Vec<Row>,
     flows: Vec<FlowRow>,
+    meters: Vec<MeterRow>,
 }
 
 pub(crate) fn filter(cli: &Cli, command: &FilterCommand) -> Result<(), Failure> {
@@ -82,6 +98,7 @@ where
         FilterCommand::Add(args) => {
             match args.what()? {
                 Added::Rule(rule) => say_moved(Classifier::new(registers)?.add(&rule)?, "rules"),
+                Added::Meter(meter) => Classifier::new(registers)?.put_meter(&meter)?,
                 Added::Flow(flow) => say_moved(Classifier::new(registers)?.add_flow(&flow)?, "flows"),
             }
             Ok(())
@@ -89,11 +106,13 @@ where
         FilterCommand::Delete(args) => match args.what()? {
             Deleted::Positions(positions) => Ok(Classifier::new(registers)?.delete(&positions)?),
             Deleted::Flow(key) => Ok(Classifier::new(registers)?.delete_flow(&key)?),
+            Deleted::Meter(number) => Ok(Classifier::new(registers)?.delete_meter(number)?),
         },
         FilterCommand::Set { file, .. } => {
-            let RuleFile { rules, flows, offset } = text(file)?.parse()?;
+            let RuleFile { rules, flows, meters, offset } = text(file)?.parse()?;
             let mut classifier = Classifier::new(registers)?;
             classifier.replace(&rules, offset)?;
+            classifier.replace_meters(&meters)?;
             say_moved(classifier.replace_flows(&flows)?, "flows");
             Ok(())
         }
@@ -143,8 +162,20 @@ where
             bytes: counts.bytes,
         })
         .collect();
+    let meters = classifier.meters()?;
     if cli.json {
-        return print_json(&Listed { offset: found.offset, rules: rows, flows });
+        let meters = meters
+            .into_iter()
+            .map(|Metered { meter: Meter { number, rate, burst, frames, to_host }, over }| MeterRow {
+                meter: number,
+                rate,
+                burst,
+                frames,
+                to_host,
+                over,
+            })
+            .collect();
+        return print_json(&Listed { offset: found.offset, rules: rows, flows, meters });
     }
     if rows.iter().any(|row| row.rule.as_ref().is_some_and(|rule| rule.contains("bytes "))) {
         eprintln!("bytes are those from offset {} of a frame on", found.offset);
@@ -158,7 +189,13 @@ where
         let flow = row.flow.zip(row.action).map_or_else(|| OTHER.into(), |(flow, action)| format!("{flow} {action}"));
         vec!["flow".into(), flow, row.frames.to_string(), row.bytes.to_string()]
     }));
-    print(&table(&lines, 2))
+    print(&table(&lines, 2))?;
+    if meters.is_empty() {
+        return Ok(());
+    }
+    let mut lines = vec![["METER", "FRAMES ABOVE IT"].map(str::to_owned).to_vec()];
+    lines.extend(meters.iter().map(|Metered { meter, over }| vec![meter.to_string(), over.to_string()]));
+    print(&table(&lines, 1))
 }
 
 impl From<RuleError> for Failure {
@@ -183,8 +220,9 @@ where
                 "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null"
             }
             ClassifierError::NoPlace(_) => "delete flows that are not needed, or make it a rule: the same without the word flow",
+            ClassifierError::NoRate(_) => "use another rate: bytes per second, or frames with the word frames",
             ClassifierError::NoRandom => "run it where getrandom(2) works",
-            ClassifierError::NoRule(_) | ClassifierError::NoFlow(_) => "see those that there are with 'nacelle filter list DEVICE'",
+            ClassifierError::NoRule(_) | ClassifierError::NoFlow(_) | ClassifierError::NoMeter(_) => "see those that there are with 'nacelle filter list DEVICE'",
         };
         Self::usage(error.to_string(), hint)
     }

@@ -47,6 +47,7 @@ class Bench:
         self.table: dict[int, Rule] = {}
         self.said: list[Any] = []
         self.applies = True
+        self.cycle = 0
         dut.line_tready.value = 1
         dut.next.value = dut.applied.value = 0
         dut.line_rst.value = 1
@@ -63,6 +64,7 @@ class Bench:
         ends = 0
         while True:
             await RisingEdge(self.dut.clk)
+            self.cycle += 1
             if int(self.dut.next.value):
                 self.said.append(classified.unpack(int(self.dut.classified.value)))
             ends = ends << 1 | (int(self.dut.line_tvalid.value) & int(self.dut.line_tlast.value))

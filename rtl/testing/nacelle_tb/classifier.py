@@ -26,6 +26,11 @@ def pair(number: int) -> int:
     return PAIR_SET | number << 3
 
 
+def meter(number: int) -> int:
+    """The part of an action that names a meter."""
+    return 1 << 8 | number << 9
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a frame must have; None: anything."""
@@ -110,7 +115,7 @@ class Rule:
         return len(window) == WINDOW and masked == [b & m for b, m in zip(self.window, self.window_mask, strict=True)]
 
     def words(self, quarter: int) -> list[int]:
-        """Words 0 to 34 of the entry, or of this quarter of a wide one."""
+        """Words 0 to 35 of the entry, or of this quarter of a wide one."""
         value: dict[str, int] = {}
         mask: dict[str, int] = {}
 
@@ -156,7 +161,7 @@ class Rule:
         values, masks = key(value, address, bytes_), key(mask, address_mask, bytes_mask)
         low = (1 << CHUNK_W) - 1
         chunks = [(masks >> CHUNK_W * i & low) << CHUNK_W | values >> CHUNK_W * i & low for i in range(CHUNKS)]
-        return [*chunks, self.action]
+        return [*chunks, self.action & 0xFFF, self.action >> 12]
 
     def _address(self, quarter: int) -> tuple[int, int]:
         """Value and mask of the address bits of this quarter."""

@@ -5,18 +5,21 @@ use std::collections::HashSet;
 use std::str::FromStr;
 
 use super::flow::Flow;
+use super::meter::Meter;
 use super::rule::{Rule, RuleError, Words, set, wrong};
 
 /// The last place at which the window can begin.
 const MAX_OFFSET: u8 = 112;
 
-/// What a file says: one rule or flow a line, `#` begins a comment, and a line `offset N` says where the window is.
+/// What a file says: one rule, flow or meter a line, `#` begins a comment, and a line `offset N` says where the window is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleFile {
     /// In order of their priority.
     pub rules: Vec<Rule>,
     /// No two with the same key.
     pub flows: Vec<Flow>,
+    /// No two with the same number.
+    pub meters: Vec<Meter>,
     /// Where the window is, in bytes from the begin of a frame.
     pub offset: u8,
 }
@@ -40,6 +43,11 @@ impl FromStr for RuleFile {
                 Some("flow") => words.rest().parse().and_then(|flow: Flow| {
                     file.flows.push(flow);
                     if keys.insert(flow.key) { Ok(()) } else { wrong("there is the same flow before it") }
+                }),
+                Some("meter") => words.rest().parse().and_then(|meter: Meter| {
+                    let again = file.meters.iter().any(|other| other.number == meter.number);
+                    file.meters.push(meter);
+                    if again { wrong("there is the same meter before it") } else { Ok(()) }
                 }),
                 Some(_) => line.parse().map(|rule| file.rules.push(rule)),
             };
@@ -74,6 +82,7 @@ mod tests {
             ("offset 113\n", "line 1: offset 113"),
             ("offset 1\noffset 2\n", "line 2: offset"),
             ("flow src 10.0.0.1 dst 10.0.0.2 protocol 1 host\nflow dst 10.0.0.2 src 10.0.0.1 protocol 1 drop", "line 2: there is the same"),
+            ("meter 1 rate 5 burst 5\nmeter 1 rate 6 burst 5", "line 2: there is the same meter"),
             ("flow src 10.0.0.1 protocol 1 host", "line 1: a flow has one address behind dst"),
         ] {
             let error = text.parse::<RuleFile>().unwrap_err().to_string();

@@ -10,14 +10,15 @@ use super::rule::{Action, Family, Match, Prefix, Rule, Target, WINDOW, Window};
 /// Positions that a wide entry takes.
 pub(super) const QUARTERS: usize = 4;
 /// Words of an entry that are used.
-pub(super) const WORDS: usize = 37;
+pub(super) const WORDS: usize = 38;
 const CHUNK_BITS: u32 = 6;
 const CHUNK: u32 = (1 << CHUNK_BITS) - 1;
 /// Chunks of the quarter; those of what all positions see are behind them.
 const QUARTER_CHUNKS: usize = 16;
 const CHUNKS: usize = 34;
-const ACTION: usize = 34;
-const PRIORITY: [usize; 2] = [35, 36];
+/// Words of the action, the lower half first, and of the priority.
+const ACTION: [usize; 2] = [34, 35];
+const PRIORITY: [usize; 2] = [36, 37];
 const WORD_BITS: u32 = 12;
 const ADDRESS_LOW: u32 = 32;
 
@@ -48,6 +49,8 @@ const CARD_ALWAYS: u32 = 1 << 1;
 const CARD_NEVER: u32 = 2 << 1;
 const QUEUE_LOW: u32 = 3;
 const QUEUE_SET: u32 = 1 << 5;
+const METERED: u32 = 1 << 8;
+const METER_LOW: u32 = 9;
 
 /// Bits, and which of them are compared.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -193,7 +196,8 @@ pub(super) fn action_word(action: Action) -> u32 {
         Target::Mirror => CARD_ALWAYS,
         Target::Device => CARD_NEVER,
     };
-    target | action.queue.map_or(0, |queue| QUEUE_SET | u32::from(queue) << QUEUE_LOW)
+    let queue = action.queue.map_or(0, |queue| QUEUE_SET | u32::from(queue) << QUEUE_LOW);
+    target | queue | action.meter.map_or(0, |meter| METERED | u32::from(meter) << METER_LOW)
 }
 
 pub(super) fn action(word: u32) -> Option<Action> {
@@ -207,7 +211,8 @@ pub(super) fn action(word: u32) -> Option<Action> {
         _ => return None,
     };
     let queue = (word & QUEUE_SET != 0).then_some((word >> QUEUE_LOW & 3) as u8);
-    Some(Action { target, queue })
+    let meter = (word & METERED != 0).then_some((word >> METER_LOW & 15) as u8);
+    Some(Action { target, queue, meter })
 }
 
 /// The words of a rule at one of the positions that it takes: the `quarter`th of a wide one; of another it makes no difference.
@@ -223,9 +228,10 @@ pub(super) fn words(rule: &Rule, quarter: usize) -> [u32; WORDS] {
     for (number, word) in words.iter_mut().enumerate().take(CHUNKS) {
         *word = if number < QUARTER_CHUNKS { own.chunk(number) } else { common.chunk(number - QUARTER_CHUNKS) };
     }
-    words[ACTION] = action_word(rule.action);
-    words[PRIORITY[0]] = u32::from(rule.priority) & ((1 << WORD_BITS) - 1);
-    words[PRIORITY[1]] = u32::from(rule.priority) >> WORD_BITS;
+    for (places, value) in [(ACTION, action_word(rule.action)), (PRIORITY, rule.priority.into())] {
+        words[places[0]] = value & ((1 << WORD_BITS) - 1);
+        words[places[1]] = value >> WORD_BITS;
+    }
     words
 }
 
@@ -301,10 +307,10 @@ pub(super) fn rule(entry: &[[u32; WORDS]]) -> Option<Rule> {
         fragment: common.flag(FRAGMENT),
         window,
     };
-    let priority = entry[0][PRIORITY[0]] | entry[0][PRIORITY[1]] << WORD_BITS;
-    let found = Rule { priority: priority as u16, matches, action: action(entry[0][ACTION])? };
+    let value = |places: [usize; 2]| entry[0][places[0]] | entry[0][places[1]] << WORD_BITS;
+    let found = Rule { priority: value(PRIORITY) as u16, matches, action: action(value(ACTION))? };
     // Whatever the words say that a rule cannot: the rule would not be these words.
-    let same = entry.iter().enumerate().all(|(quarter, entry)| words(&found, quarter)[..=ACTION] == entry[..=ACTION]);
+    let same = entry.iter().enumerate().all(|(quarter, entry)| words(&found, quarter)[..PRIORITY[0]] == entry[..PRIORITY[0]]);
     (same && found.is_wide() == (entry.len() == QUARTERS)).then_some(found)
 }
 
@@ -322,6 +328,7 @@ mod tests {
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
             "priority 1 untagged ethertype 0x88b5 default queue 0",
             "priority 1 tagged roce no-fragment drop",
+            "priority 4097 udp host queue 1 meter 15",
             "priority 1 fragment bytes 0a0b/ff0f drop",
             "priority 1 dst ff02::/16 bytes 00112233445566778899aabbccddeeff drop",
         ] {
@@ -336,7 +343,7 @@ mod tests {
     #[test]
     fn words_of_others_are_no_rule() {
         let good = words(&"priority 1 src 10.0.0.0/8 drop".parse().unwrap(), 0);
-        for (word, change) in [(0, 0x40), (ACTION, 4), (ACTION, 0x800), (10, 0x041), (33, 0x820)] {
+        for (word, change) in [(0, 0x40), (ACTION[0], 4), (ACTION[0], 0x800), (ACTION[1], 0x800), (10, 0x041), (33, 0x820)] {
             let mut bad = good;
             bad[word] ^= change;
             assert_eq!(rule(&[bad]), None, "word {word}");

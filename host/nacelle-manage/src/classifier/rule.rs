@@ -13,6 +13,8 @@ pub(super) const WINDOW: usize = 16;
 const MAX_VLAN: u32 = 4094;
 /// Highest number of a pair of queues that an action can name.
 const MAX_QUEUE: u32 = 3;
+/// Highest number of a meter.
+pub(super) const MAX_METER: u32 = 15;
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 const ARP: u16 = 0x0806;
@@ -173,6 +175,8 @@ pub struct Action {
     pub target: Target,
     /// The pair of queues of the network card that it is put into; without, the card deals it out by its flow.
     pub queue: Option<u8>,
+    /// The meter above whose rate nobody gets it, or only the host.
+    pub meter: Option<u8>,
 }
 
 /// A rule. Of those that a frame matches, that with the lowest priority decides; of several with the same, the first one.
@@ -372,17 +376,19 @@ impl FromStr for Action {
             let known = Target::ALL.map(|(_, name)| name).join(", ");
             return wrong(format!("{name:?} is neither a condition nor an action; actions are {known}"));
         };
-        let queue = match words.0.next() {
-            None => None,
-            Some("queue") if matches!(target, Target::Default | Target::Host | Target::Mirror) => {
-                Some(words.number("queue", MAX_QUEUE)? as u8)
+        let (mut queue, mut meter) = (None, None);
+        while let Some(word) = words.next() {
+            match word {
+                "queue" if matches!(target, Target::Default | Target::Host | Target::Mirror) => {
+                    set(&mut queue, words.number(word, MAX_QUEUE)? as u8, word)?;
+                }
+                "meter" if target != Target::Drop => {
+                    set(&mut meter, words.number(word, MAX_METER)? as u8, word)?;
+                }
+                more => return wrong(format!("{more:?} behind the action {name}")),
             }
-            Some(more) => return wrong(format!("{more:?} behind the action {name}")),
-        };
-        match words.0.next() {
-            None => Ok(Self { target, queue }),
-            Some(more) => wrong(format!("{more:?} behind the action")),
         }
+        Ok(Self { target, queue, meter })
     }
 }
 
@@ -411,7 +417,8 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Target::ALL.into_iter().find(|(target, _)| *target == self.target).map_or("", |(_, name)| name);
         f.write_str(name)?;
-        self.queue.map_or(Ok(()), |queue| write!(f, " queue {queue}"))
+        self.queue.map_or(Ok(()), |queue| write!(f, " queue {queue}"))?;
+        self.meter.map_or(Ok(()), |meter| write!(f, " meter {meter}"))
     }
 }
 
@@ -472,6 +479,7 @@ mod tests {
         for text in [
             "priority 10 src 10.0.0.0/8 udp dst-port 4791 drop",
             "priority 0 host queue 3",
+            "priority 0 udp device meter 7",
             "priority 7 ip6 tcp dst-port 22 mirror",
             "priority 7 src 2001:db8::/32 dst fe80::1 opcode 0x04 qpn 0x12 device",
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
@@ -495,6 +503,9 @@ mod tests {
             ("drop queue 1", "\"queue\" behind the action drop"),
             ("host queue 4", "queue 4: it must be a number up to 3"),
             ("host queue 1 2", "\"2\" behind the action"),
+            ("host queue 1 queue 2", "queue contradicts"),
+            ("host meter 16", "meter 16: it must be a number up to 15"),
+            ("drop meter 1", "\"meter\" behind the action drop"),
             ("src 10.0.0.1/8 drop", "it is 10.0.0.0/8"),
             ("src 10.0.0.0/33 drop", "from 1 to 32"),
             ("src 10.0.0.0/0 drop", "from 1 to 32"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::key::{self, QUARTERS, WORDS};
 use super::flow::{Flow, FlowKey};
+use super::meter::Meter;
 use super::rule::{Action, Rule, Target};
 use crate::Registers;
 use crate::map::{Chain, classifier as map};
@@ -55,6 +56,12 @@ pub enum ClassifierError<E> {
     /// There is no such flow.
     #[error("there is no flow {0}")]
     NoFlow(FlowKey),
+    /// The rate of a meter is too low or too high for the device.
+    #[error("{0}: the device cannot have this rate: it is nothing within 16 cycles, or more than 4096 within them")]
+    NoRate(Meter),
+    /// The meter has no settings.
+    #[error("meter {0} has no settings")]
+    NoMeter(u8),
     /// The system gives no random numbers, of which the hash of the flows is made.
     #[error("the system gives no random numbers")]
     NoRandom,
@@ -126,7 +133,7 @@ impl Layout {
 pub struct Classifier<'a, R> {
     pub(super) registers: &'a mut R,
     pub(super) base: u32,
-    pairs: u32,
+    pub(super) pairs: u32,
 }
 
 impl<'a, R: Registers> Classifier<'a, R> {

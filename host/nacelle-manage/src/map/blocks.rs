@@ -1631,6 +1631,7 @@ pub mod classifier {
             BYTES_LO,
             BYTES_HI,
             FLOW_PLACES,
+            METERS,
             ENABLE,
             WIDE,
             FLOW_KEY,
@@ -1643,6 +1644,13 @@ pub mod classifier {
             FLOW_FRAMES,
             FLOW_BYTES_LO,
             FLOW_BYTES_HI,
+            METER,
+            METER_RATE,
+            METER_BURST,
+            METER_MODE,
+            METER_COMMAND,
+            METER_PRESENT,
+            METER_OVER,
             FLOW_USED,
             WORDS,
         ],
@@ -1685,6 +1693,8 @@ pub mod classifier {
     pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper bits." };
     /// Flows of IPv4 that there is room for; one of IPv6 takes the room of three.
     pub const FLOW_PLACES: Register = Register { name: "FLOW_PLACES", offset: 0x34, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Flows of IPv4 that there is room for; one of IPv6 takes the room of three." };
+    /// Meters, from 0.
+    pub const METERS: Register = Register { name: "METERS", offset: 0x38, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Meters, from 0." };
     /// Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read.
     pub const ENABLE: Register = Register { name: "ENABLE", offset: 0x40, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read." };
     /// Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read.
@@ -1692,7 +1702,7 @@ pub mod classifier {
     /// What FLOW_PUT writes or FLOW_GET has read: words 0 to 3 destination, 4 to 7 source, an IPv4 address in the lowest bits; word 8 source port (upper half) and destination port; word 9 protocol, and bit 8: IPv6.
     pub const FLOW_KEY: Register = Register { name: "FLOW_KEY", offset: 0x400, count: Some(10), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What FLOW_PUT writes or FLOW_GET has read: words 0 to 3 destination, 4 to 7 source, an IPv4 address in the lowest bits; word 8 source port (upper half) and destination port; word 9 protocol, and bit 8: IPv6." };
     /// The action of the flow of FLOW_KEY.
-    pub const FLOW_ACTION: Register = Register { name: "FLOW_ACTION", offset: 0x428, count: None, mode: Mode::ReadWrite, mask: 0x3f, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The action of the flow of FLOW_KEY." };
+    pub const FLOW_ACTION: Register = Register { name: "FLOW_ACTION", offset: 0x428, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The action of the flow of FLOW_KEY." };
     /// `FLOW_PUT.row`: Row of the bank.
     pub const FLOW_PUT_ROW: Field = Field { name: "row", low: 0, width: 10, doc: "Row of the bank." };
     /// `FLOW_PUT.bank`: Bank.
@@ -1733,10 +1743,32 @@ pub mod classifier {
     pub const FLOW_BYTES_LO: Register = Register { name: "FLOW_BYTES_LO", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Their bytes, the lower 32 bits." };
     /// The upper bits.
     pub const FLOW_BYTES_HI: Register = Register { name: "FLOW_BYTES_HI", offset: 0x448, count: None, mode: Mode::Read, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper bits." };
+    /// The meter that the other registers of meters are about.
+    pub const METER: Register = Register { name: "METER", offset: 0x480, count: None, mode: Mode::ReadWrite, mask: 0xf, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The meter that the other registers of meters are about." };
+    /// What is filled into the bucket every 16 cycles. In use after METER_COMMAND.put; what is in use is read, and is not defined without settings.
+    pub const METER_RATE: Register = Register { name: "METER_RATE", offset: 0x484, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What is filled into the bucket every 16 cycles. In use after METER_COMMAND.put; what is in use is read, and is not defined without settings." };
+    /// What the bucket holds. Likewise.
+    pub const METER_BURST: Register = Register { name: "METER_BURST", offset: 0x488, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What the bucket holds. Likewise." };
+    /// `METER_MODE.frames`: Tokens are frames, else bytes without FCS.
+    pub const METER_MODE_FRAMES: Field = Field { name: "frames", low: 0, width: 1, doc: "Tokens are frames, else bytes without FCS." };
+    /// `METER_MODE.to_host`: Frames above the rate are for the host, else for nobody.
+    pub const METER_MODE_TO_HOST: Field = Field { name: "to_host", low: 1, width: 1, doc: "Frames above the rate are for the host, else for nobody." };
+    /// How it works. Likewise.
+    pub const METER_MODE: Register = Register { name: "METER_MODE", offset: 0x48c, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[METER_MODE_FRAMES, METER_MODE_TO_HOST], doc: "How it works. Likewise." };
+    /// `METER_COMMAND.put`: METER_RATE, METER_BURST and METER_MODE as written are in use, all together, with a full bucket and a counter of 0.
+    pub const METER_COMMAND_PUT: Field = Field { name: "put", low: 0, width: 1, doc: "METER_RATE, METER_BURST and METER_MODE as written are in use, all together, with a full bucket and a counter of 0." };
+    /// `METER_COMMAND.delete`: The meter has no settings: nothing is above its rate.
+    pub const METER_COMMAND_DELETE: Field = Field { name: "delete", low: 1, width: 1, doc: "The meter has no settings: nothing is above its rate." };
+    /// A bit that is written as 1 acts once.
+    pub const METER_COMMAND: Register = Register { name: "METER_COMMAND", offset: 0x490, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[METER_COMMAND_PUT, METER_COMMAND_DELETE], doc: "A bit that is written as 1 acts once." };
+    /// Meters with settings.
+    pub const METER_PRESENT: Register = Register { name: "METER_PRESENT", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Meters with settings." };
+    /// Frames above the rate since the settings were put.
+    pub const METER_OVER: Register = Register { name: "METER_OVER", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames above the rate since the settings were put." };
     /// Places that are in use, of IPv6 all three slots: word 64 * slot + 32 * bank + row / 32.
     pub const FLOW_USED: Register = Register { name: "FLOW_USED", offset: 0x500, count: Some(192), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places that are in use, of IPv6 all three slots: word 64 * slot + 32 * bank + row / 32." };
-    /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined.
-    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined." };
+    /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Words 34 and 35: the action, its lower half first. The others are kept for software. After power-on they are not defined.
+    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Words 34 and 35: the action, its lower half first. The others are kept for software. After power-on they are not defined." };
 }
 
 /// Socket.
