@@ -4,6 +4,7 @@
 package classify_pkg;
   import packet_pkg::*;
   import card_pkg::*;
+  import virtio_pkg::net_edit_t;
 
   // ---- the table with wildcards ----
   localparam int unsigned POSITIONS = 128;                     // entries; the lowest position that matches decides
@@ -115,6 +116,7 @@ package classify_pkg;
   typedef logic [$clog2(METERS)-1:0] meter_t;
 
   typedef struct packed {
+    net_edit_t    edit;        // of the host's copy
     meter_t       meter;       // if `metered`: what is above its rate nobody gets, or only the host
     logic         metered;
     logic [1:0]   zero;        // kept for stream sockets

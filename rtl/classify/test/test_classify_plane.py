@@ -294,7 +294,7 @@ async def registers_out_of_range(dut) -> None:
     assert await bench.read(at("ENTRY")) == 127
     await bench.write(at("WORDS"), 0xFFFF_FFFF)
     assert await bench.read(at("WORDS")) == 0xFFF
-    for address in (0x38, 0x54, 0x4FC, 0x900):
+    for address in (0x3C, 0x54, 0x4FC, 0x900):
         assert (await bench.master.read(address, 4)).resp == AxiResp.DECERR
     for name in ("TYPE", "POSITIONS", "STATUS", "FRAMES"):
         assert await bench.answer(at(name), 1) == AxiResp.DECERR

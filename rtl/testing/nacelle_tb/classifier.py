@@ -31,6 +31,11 @@ def meter(number: int) -> int:
     return 1 << 8 | number << 9
 
 
+def edit(pcp: int | None = None, dscp: int | None = None) -> int:
+    """The part of an action that changes the copy of the host."""
+    return (0 if pcp is None else 1 << 13 | pcp << 14) | (0 if dscp is None else 1 << 17 | dscp << 18)
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a frame must have; None: anything."""
@@ -245,6 +250,23 @@ class FlowHash:
         for chunk, numbers in enumerate(self.numbers):
             found ^= numbers[flow.key >> CHUNK_W * chunk & self.ROWS - 1]
         return found & (1 << self.ROW_W) - 1, found >> self.ROW_W
+
+
+def edited(frame: bytes, pcp: int | None = None, dscp: int | None = None) -> bytes:
+    """The frame with this VLAN priority and DSCP, by scapy. Its IPv4 header checksum is right."""
+    ether: Packet = Ether(frame)
+    if pcp is not None and isinstance(ether.payload, TAGS):
+        ether.payload.prio = pcp
+    behind = ether.payload
+    for _ in range(2):
+        if isinstance(behind, TAGS):
+            behind = behind.payload
+    if dscp is not None and isinstance(behind, IP):
+        behind.tos = dscp << 2 | behind.tos & 3
+        del behind.chksum
+    if dscp is not None and isinstance(behind, IPv6):
+        behind.tc = dscp << 2 | behind.tc & 3
+    return bytes(ether)
 
 
 class _Widths:

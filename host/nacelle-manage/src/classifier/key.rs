@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nacelle_wire::MacAddr;
 
-use super::rule::{Action, Family, Match, Prefix, Rule, Target, WINDOW, Window};
+use super::rule::{Action, Edit, Family, Match, Prefix, Rule, Target, WINDOW, Window};
 
 /// Positions that a wide entry takes.
 pub(super) const QUARTERS: usize = 4;
@@ -51,6 +51,10 @@ const QUEUE_LOW: u32 = 3;
 const QUEUE_SET: u32 = 1 << 5;
 const METERED: u32 = 1 << 8;
 const METER_LOW: u32 = 9;
+const VLAN_PRIORITY_SET: u32 = 1 << 13;
+const VLAN_PRIORITY_LOW: u32 = 14;
+const DSCP_SET: u32 = 1 << 17;
+const DSCP_LOW: u32 = 18;
 
 /// Bits, and which of them are compared.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -196,8 +200,12 @@ pub(super) fn action_word(action: Action) -> u32 {
         Target::Mirror => CARD_ALWAYS,
         Target::Device => CARD_NEVER,
     };
-    let queue = action.queue.map_or(0, |queue| QUEUE_SET | u32::from(queue) << QUEUE_LOW);
-    target | queue | action.meter.map_or(0, |meter| METERED | u32::from(meter) << METER_LOW)
+    let part = |value: Option<u8>, set: u32, low: u32| value.map_or(0, |value| set | u32::from(value) << low);
+    target
+        | part(action.queue, QUEUE_SET, QUEUE_LOW)
+        | part(action.meter, METERED, METER_LOW)
+        | part(action.edit.vlan_priority, VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW)
+        | part(action.edit.dscp, DSCP_SET, DSCP_LOW)
 }
 
 pub(super) fn action(word: u32) -> Option<Action> {
@@ -210,9 +218,10 @@ pub(super) fn action(word: u32) -> Option<Action> {
         5 => Target::Drop,
         _ => return None,
     };
-    let queue = (word & QUEUE_SET != 0).then_some((word >> QUEUE_LOW & 3) as u8);
-    let meter = (word & METERED != 0).then_some((word >> METER_LOW & 15) as u8);
-    Some(Action { target, queue, meter })
+    let part = |set: u32, low: u32, most: u32| (word & set != 0).then_some((word >> low & most) as u8);
+    let edit = Edit { vlan_priority: part(VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW, 7), dscp: part(DSCP_SET, DSCP_LOW, 63) };
+    let (queue, meter) = (part(QUEUE_SET, QUEUE_LOW, 3), part(METERED, METER_LOW, 15));
+    Some(Action { target, queue, meter, edit })
 }
 
 /// The words of a rule at one of the positions that it takes: the `quarter`th of a wide one; of another it makes no difference.
@@ -328,7 +337,7 @@ mod tests {
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
             "priority 1 untagged ethertype 0x88b5 default queue 0",
             "priority 1 tagged roce no-fragment drop",
-            "priority 4097 udp host queue 1 meter 15",
+            "priority 4097 udp host queue 1 vlan-priority 5 dscp 46 meter 15",
             "priority 1 fragment bytes 0a0b/ff0f drop",
             "priority 1 dst ff02::/16 bytes 00112233445566778899aabbccddeeff drop",
         ] {

@@ -13,6 +13,8 @@ pub(super) const WINDOW: usize = 16;
 const MAX_VLAN: u32 = 4094;
 /// Highest number of a pair of queues that an action can name.
 const MAX_QUEUE: u32 = 3;
+const MAX_PRIORITY: u32 = 7;
+const MAX_DSCP: u32 = 63;
 /// Highest number of a meter.
 pub(super) const MAX_METER: u32 = 15;
 pub(super) const TCP: u8 = 6;
@@ -177,6 +179,17 @@ pub struct Action {
     pub queue: Option<u8>,
     /// The meter above whose rate nobody gets it, or only the host.
     pub meter: Option<u8>,
+    /// What is changed in the copy that the host gets.
+    pub edit: Edit,
+}
+
+/// What is changed in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Edit {
+    /// Priority of its outer VLAN tag, if it has one.
+    pub vlan_priority: Option<u8>,
+    /// DSCP of its IPv4 or IPv6 header.
+    pub dscp: Option<u8>,
 }
 
 /// A rule. Of those that a frame matches, that with the lowest priority decides; of several with the same, the first one.
@@ -376,19 +389,24 @@ impl FromStr for Action {
             let known = Target::ALL.map(|(_, name)| name).join(", ");
             return wrong(format!("{name:?} is neither a condition nor an action; actions are {known}"));
         };
-        let (mut queue, mut meter) = (None, None);
+        let (mut queue, mut meter, mut edit) = (None, None, Edit::default());
+        let may_be_for_host = matches!(target, Target::Default | Target::Host | Target::Mirror);
         while let Some(word) = words.next() {
             match word {
-                "queue" if matches!(target, Target::Default | Target::Host | Target::Mirror) => {
+                "queue" if may_be_for_host => {
                     set(&mut queue, words.number(word, MAX_QUEUE)? as u8, word)?;
                 }
                 "meter" if target != Target::Drop => {
                     set(&mut meter, words.number(word, MAX_METER)? as u8, word)?;
                 }
+                "vlan-priority" if may_be_for_host => {
+                    set(&mut edit.vlan_priority, words.number(word, MAX_PRIORITY)? as u8, word)?;
+                }
+                "dscp" if may_be_for_host => set(&mut edit.dscp, words.number(word, MAX_DSCP)? as u8, word)?,
                 more => return wrong(format!("{more:?} behind the action {name}")),
             }
         }
-        Ok(Self { target, queue, meter })
+        Ok(Self { target, queue, meter, edit })
     }
 }
 
@@ -418,6 +436,8 @@ impl fmt::Display for Action {
         let name = Target::ALL.into_iter().find(|(target, _)| *target == self.target).map_or("", |(_, name)| name);
         f.write_str(name)?;
         self.queue.map_or(Ok(()), |queue| write!(f, " queue {queue}"))?;
+        self.edit.vlan_priority.map_or(Ok(()), |priority| write!(f, " vlan-priority {priority}"))?;
+        self.edit.dscp.map_or(Ok(()), |dscp| write!(f, " dscp {dscp}"))?;
         self.meter.map_or(Ok(()), |meter| write!(f, " meter {meter}"))
     }
 }
@@ -480,6 +500,7 @@ mod tests {
             "priority 10 src 10.0.0.0/8 udp dst-port 4791 drop",
             "priority 0 host queue 3",
             "priority 0 udp device meter 7",
+            "priority 0 udp mirror queue 1 vlan-priority 0 dscp 63 meter 7",
             "priority 7 ip6 tcp dst-port 22 mirror",
             "priority 7 src 2001:db8::/32 dst fe80::1 opcode 0x04 qpn 0x12 device",
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
@@ -505,6 +526,9 @@ mod tests {
             ("host queue 1 2", "\"2\" behind the action"),
             ("host queue 1 queue 2", "queue contradicts"),
             ("host meter 16", "meter 16: it must be a number up to 15"),
+            ("host dscp 64", "dscp 64: it must be a number up to 63"),
+            ("host vlan-priority 8", "up to 7"),
+            ("device dscp 1", "\"dscp\" behind the action device"),
             ("drop meter 1", "\"meter\" behind the action drop"),
             ("src 10.0.0.1/8 drop", "it is 10.0.0.0/8"),
             ("src 10.0.0.0/33 drop", "from 1 to 32"),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::key::{self, QUARTERS, WORDS};
 use super::flow::{Flow, FlowKey};
 use super::meter::Meter;
-use super::rule::{Action, Rule, Target};
+use super::rule::{Action, Edit, Rule, Target};
 use crate::Registers;
 use crate::map::{Chain, classifier as map};
 use crate::registers::PATIENCE;
@@ -261,7 +261,9 @@ impl<'a, R: Registers> Classifier<'a, R> {
 
     /// Whether the device can do what `rule` says.
     pub(super) fn check(&self, action: Action, rule: &impl ToString) -> Result<(), ClassifierError<R::Error>> {
-        let for_host = matches!(action.target, Target::Host | Target::Mirror) || action.queue.is_some();
+        let for_host = matches!(action.target, Target::Host | Target::Mirror)
+            || action.queue.is_some()
+            || action.edit != Edit::default();
         match self.pairs {
             0 if for_host => Err(ClassifierError::NoCard(rule.to_string())),
             pairs if action.queue.is_some_and(|queue| u32::from(queue) >= pairs) => {
