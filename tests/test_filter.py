@@ -126,6 +126,28 @@ def test_a_file_of_thousands_of_flows(nic: Wire, tmp_path: Path) -> None:
     assert "line 4097: there is the same flow" in refused(nic, 2, "set", "own", str(file))
 
 
+def test_meters_limit(nic: Wire, tmp_path: Path) -> None:
+    """A bucket that is not filled again lets as many echo requests through as it holds; they are counted apart from those above."""
+    change(nic, "add", "own", *f"priority 1 dst {ADDRESS} protocol 1 default meter 3".split())
+    assert answers(nic), "a meter without settings limits nothing"
+    change(nic, "add", "own", *"meter 3 rate 0 burst 2 frames".split())
+    assert answers(nic) and answers(nic) and not answers(nic)
+    (meter,) = nic.json("filter", "list", "own")["meters"]
+    assert meter["over"] >= 1 and (meter["meter"], meter["burst"], meter["frames"], meter["to_host"]) == (3, 2, True, False)
+    assert rules(nic)[0]["frames"] >= 4
+    assert "meter 3 rate 0 burst 2 frames" in nic.run("filter", "list", "own").stdout
+    change(nic, "delete", "own", "meter", "3")
+    assert answers(nic)
+    assert "meter 3 has no settings" in refused(nic, 2, "delete", "own", "meter", "3")
+    file = tmp_path / "meters"
+    file.write_text("meter 3 rate 1000000 burst 2000\nmeter 5 rate 5000 burst 10 frames host\n")
+    change(nic, "set", "own", str(file))
+    found = [(meter["meter"], meter["to_host"]) for meter in nic.json("filter", "list", "own")["meters"]]
+    assert found == [(3, False), (5, True)] and rules(nic) == []
+    change(nic, "set", "own", "/dev/null")
+    assert nic.json("filter", "list", "own")["meters"] == []
+
+
 def test_a_device_without_a_classifier(wire: Wire) -> None:
     wire.device("--soft", "--name", "own")
     assert "this device has no classifier" in refused(wire, 4, "list", "own")

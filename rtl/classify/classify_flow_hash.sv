@@ -7,7 +7,7 @@
 // The numbers are made from the seed, one a cycle, chunk by chunk and row by row: xorshift64 (Marsaglia, 2003) with shifts 13, 7 and 17, of
 // whose state the two halves are added; the number is the upper bits of the sum. A seed of 0 makes zeros.
 //
-// One key a cycle, rows 2 cycles later. After `start` the hash is undefined for CYCLES cycles, until `done` has pulsed.
+// One key a cycle, rows 2 cycles later. From `start` on the hash is undefined until it is not busy any more, CYCLES cycles later.
 module classify_flow_hash
   import classify_pkg::*;
 (

@@ -50,7 +50,7 @@ struct FlowRow {
 struct MeterRow {
     meter: u8,
     /// Bytes or frames per second.
-    rate: u32,
+    rate: u64,
     burst: u32,
     frames: bool,
     to_host: bool,
@@ -109,7 +109,7 @@ where
             Deleted::Meter(number) => Ok(Classifier::new(registers)?.delete_meter(number)?),
         },
         FilterCommand::Set { file, .. } => {
-            let RuleFile { rules, flows, meters, offset } = text(file)?.parse()?;
+            let RuleFile { rules, flows, meters, offset } = text(file)?.parse::<RuleFile>()?;
             let mut classifier = Classifier::new(registers)?;
             classifier.replace(&rules, offset)?;
             classifier.replace_meters(&meters)?;
@@ -219,10 +219,14 @@ where
             ClassifierError::Full { .. } => {
                 "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null"
             }
-            ClassifierError::NoPlace(_) => "delete flows that are not needed, or make it a rule: the same without the word flow",
+            ClassifierError::NoPlace(_) => {
+                "delete flows that are not needed, or make it a rule: the same without the word flow"
+            }
             ClassifierError::NoRate(_) => "use another rate: bytes per second, or frames with the word frames",
             ClassifierError::NoRandom => "run it where getrandom(2) works",
-            ClassifierError::NoRule(_) | ClassifierError::NoFlow(_) | ClassifierError::NoMeter(_) => "see those that there are with 'nacelle filter list DEVICE'",
+            ClassifierError::NoRule(_) | ClassifierError::NoFlow(_) | ClassifierError::NoMeter(_) => {
+                "see those that there are with 'nacelle filter list DEVICE'"
+            }
         };
         Self::usage(error.to_string(), hint)
     }

@@ -342,8 +342,8 @@ def set_rules(device: SimDevice, table: dict[int, Rule]) -> None:
 
 
 def test_rules_for_rdma(nic: Nic) -> None:
-    """One queue pair is cut off by a rule, another one is mirrored to the driver, with another DSCP, while a third knows nothing of it;
-    when the rules are gone the first one goes on, with nothing lost."""
+    """One queue pair is cut off by a rule, another one is mirrored to the driver, with another DSCP, while a third knows nothing of
+    it; when the rules are gone the first one goes on, with nothing lost."""
     device = nic.device
     flows = [Flow(qpn, "write", 256, 2, (0x1000_0000 + (qpn << 20),)) for qpn in (2, 3, 4)]
     cut, mirrored, other = flows

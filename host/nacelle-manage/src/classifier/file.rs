@@ -37,9 +37,9 @@ impl FromStr for RuleFile {
             let mut words = Words::new(line);
             let outcome = match words.next() {
                 None => Ok(()),
-                Some("offset") => words
-                    .number("offset", MAX_OFFSET.into())
-                    .and_then(|value| set(&mut offset, value as u8, "offset")),
+                Some("offset") => {
+                    words.number("offset", MAX_OFFSET.into()).and_then(|value| set(&mut offset, value as u8, "offset"))
+                }
                 Some("flow") => words.rest().parse().and_then(|flow: Flow| {
                     file.flows.push(flow);
                     if keys.insert(flow.key) { Ok(()) } else { wrong("there is the same flow before it") }
@@ -71,7 +71,10 @@ mod tests {
             .unwrap();
         let text: Vec<String> = file.rules.iter().map(Rule::to_string).collect();
         assert_eq!(text, ["priority 1 tcp drop", "priority 5 udp drop", "priority 5 arp host"]);
-        assert_eq!(file.flows.iter().map(Flow::to_string).collect::<Vec<_>>(), ["src 10.0.0.1 dst 10.0.0.2 protocol 1 host"]);
+        assert_eq!(
+            file.flows.iter().map(Flow::to_string).collect::<Vec<_>>(),
+            ["src 10.0.0.1 dst 10.0.0.2 protocol 1 host"]
+        );
         assert_eq!(file.offset, 14);
     }
 
@@ -81,7 +84,10 @@ mod tests {
             ("# nothing\nudp drop\n\ntcp drp # x\n", "line 4: \"drp\""),
             ("offset 113\n", "line 1: offset 113"),
             ("offset 1\noffset 2\n", "line 2: offset"),
-            ("flow src 10.0.0.1 dst 10.0.0.2 protocol 1 host\nflow dst 10.0.0.2 src 10.0.0.1 protocol 1 drop", "line 2: there is the same"),
+            (
+                "flow src 10.0.0.1 dst 10.0.0.2 protocol 1 host\nflow dst 10.0.0.2 src 10.0.0.1 protocol 1 drop",
+                "line 2: there is the same",
+            ),
             ("meter 1 rate 5 burst 5\nmeter 1 rate 6 burst 5", "line 2: there is the same meter"),
             ("flow src 10.0.0.1 protocol 1 host", "line 1: a flow has one address behind dst"),
         ] {

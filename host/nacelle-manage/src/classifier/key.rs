@@ -219,7 +219,8 @@ pub(super) fn action(word: u32) -> Option<Action> {
         _ => return None,
     };
     let part = |set: u32, low: u32, most: u32| (word & set != 0).then_some((word >> low & most) as u8);
-    let edit = Edit { vlan_priority: part(VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW, 7), dscp: part(DSCP_SET, DSCP_LOW, 63) };
+    let edit =
+        Edit { vlan_priority: part(VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW, 7), dscp: part(DSCP_SET, DSCP_LOW, 63) };
     let (queue, meter) = (part(QUEUE_SET, QUEUE_LOW, 3), part(METERED, METER_LOW, 15));
     Some(Action { target, queue, meter, edit })
 }
@@ -319,7 +320,8 @@ pub(super) fn rule(entry: &[[u32; WORDS]]) -> Option<Rule> {
     let value = |places: [usize; 2]| entry[0][places[0]] | entry[0][places[1]] << WORD_BITS;
     let found = Rule { priority: value(PRIORITY) as u16, matches, action: action(value(ACTION))? };
     // Whatever the words say that a rule cannot: the rule would not be these words.
-    let same = entry.iter().enumerate().all(|(quarter, entry)| words(&found, quarter)[..PRIORITY[0]] == entry[..PRIORITY[0]]);
+    let same =
+        entry.iter().enumerate().all(|(quarter, entry)| words(&found, quarter)[..PRIORITY[0]] == entry[..PRIORITY[0]]);
     (same && found.is_wide() == (entry.len() == QUARTERS)).then_some(found)
 }
 
@@ -352,7 +354,9 @@ mod tests {
     #[test]
     fn words_of_others_are_no_rule() {
         let good = words(&"priority 1 src 10.0.0.0/8 drop".parse().unwrap(), 0);
-        for (word, change) in [(0, 0x40), (ACTION[0], 4), (ACTION[0], 0x800), (ACTION[1], 0x800), (10, 0x041), (33, 0x820)] {
+        for (word, change) in
+            [(0, 0x40), (ACTION[0], 4), (ACTION[0], 0x800), (ACTION[1], 0x800), (10, 0x041), (33, 0x820)]
+        {
             let mut bad = good;
             bad[word] ^= change;
             assert_eq!(rule(&[bad]), None, "word {word}");

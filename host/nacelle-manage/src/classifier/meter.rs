@@ -21,7 +21,7 @@ pub struct Meter {
     /// Which one, as actions name it.
     pub number: u8,
     /// Bytes without FCS, or frames, per second.
-    pub rate: u32,
+    pub rate: u64,
     /// How many the bucket holds: what may come at once.
     pub burst: u32,
     /// Frames are counted, else bytes.
@@ -49,7 +49,10 @@ impl FromStr for Meter {
         let (mut rate, mut burst, mut frames, mut to_host) = (None, None, None, None);
         while let Some(word) = words.next() {
             match word {
-                "rate" => set(&mut rate, words.number(word, u32::MAX)?, word)?,
+                "rate" => match words.value(word)?.parse() {
+                    Ok(number) => set(&mut rate, number, word)?,
+                    Err(_) => return wrong("rate: it must be a number, of bytes or frames per second"),
+                },
                 "burst" => set(&mut burst, words.number(word, MAX_BURST)?, word)?,
                 "frames" => set(&mut frames, true, word)?,
                 "host" => set(&mut to_host, true, word)?,
@@ -70,14 +73,15 @@ impl fmt::Display for Meter {
 }
 
 /// What is filled in by a visit. None: more than that can be, or nothing though the rate is not 0.
-fn step(rate: u32, clock_hz: u32) -> Option<u32> {
-    let step = (u64::from(rate) * VISIT_CYCLES * PARTS + u64::from(clock_hz) / 2) / u64::from(clock_hz.max(1));
+fn step(rate: u64, clock_hz: u32) -> Option<u32> {
+    let parts = u128::from(rate) * u128::from(VISIT_CYCLES * PARTS);
+    let step = (parts + u128::from(clock_hz) / 2) / u128::from(clock_hz.max(1));
     u32::try_from(step).ok().filter(|step| *step > 0 || rate == 0)
 }
 
-fn rate(step: u32, clock_hz: u32) -> u32 {
-    let (whole, part) = (u64::from(step) * u64::from(clock_hz), VISIT_CYCLES * PARTS);
-    u32::try_from((whole + part / 2) / part).unwrap_or(u32::MAX)
+fn rate(step: u32, clock_hz: u32) -> u64 {
+    let part = VISIT_CYCLES * PARTS;
+    (u64::from(step) * u64::from(clock_hz) + part / 2) / part
 }
 
 impl<R: Registers> Classifier<'_, R> {
@@ -184,6 +188,7 @@ mod tests {
             ("1 rate 1 burst 16777216", "up to 16777215"),
             ("1 rate 1 burst 1 drop", "\"drop\": a meter has"),
             ("1 rate 1 rate 2 burst 1", "rate contradicts"),
+            ("1 rate fast burst 1", "rate: it must be a number"),
         ] {
             let error = text.parse::<Meter>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
@@ -193,12 +198,12 @@ mod tests {
     #[test]
     fn rates_come_back_as_near_as_steps_are() {
         let clock_hz = 250_000_000;
-        for given in [0, 100, 1_000, 125_000_000, 1_250_000_000, u32::MAX] {
+        for given in [0, 100, 1_000, 125_000_000, 12_500_000_000] {
             let found = rate(step(given, clock_hz).unwrap(), clock_hz);
             assert!(found.abs_diff(given) <= 8, "{given}: {found}");
             assert_eq!(step(found, clock_hz), step(given, clock_hz));
         }
         assert_eq!(step(1, clock_hz), None);
-        assert_eq!(step(u32::MAX, 10_000_000), None);
+        assert_eq!(step(u64::MAX, clock_hz), None);
     }
 }

@@ -219,7 +219,8 @@ mod tests {
     }
 
     fn neighbours(count: u32) -> impl Iterator<Item = Flow> {
-        (0..count).map(|n| flow(&format!("src 10.0.0.1 dst 10.0.{}.{} tcp src-port 80 dst-port {n} drop", n >> 8, n & 255)))
+        (0..count)
+            .map(|n| flow(&format!("src 10.0.0.1 dst 10.0.{}.{} tcp src-port 80 dst-port {n} drop", n >> 8, n & 255)))
     }
 
     /// Does the steps one by one, and looks at all flows behind each of those that are the first ones.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{self, QUARTERS, WORDS};
 use super::flow::{Flow, FlowKey};
+use super::key::{self, QUARTERS, WORDS};
 use super::meter::Meter;
 use super::rule::{Action, Edit, Rule, Target};
 use crate::Registers;
