@@ -39,7 +39,7 @@ module classify_plane
 
   logic [11:0]   at;
   logic          write, flow_busy, flow_clearing, flow_permitted, flow_got;
-  logic [31:0]   wdata, flow_value, flow_frames, flow_used;
+  logic [31:0]   wdata, flow_value, flow_frames, flow_used, meter_value;
   logic [39:0]   flow_bytes;
   logic [7:0]    flow_used_at;
   flow_command_t flow_command;
@@ -134,7 +134,6 @@ module classify_plane
   meter_t          set_meter;
   meter_settings_t meter_settings, meter_current;
   logic [METERS-1:0] meter_present;
-  logic [31:0]     meter_value;
   classify_meters meters (
       .clk, .rst, .valid(valid_q[LOOKUP-1] && sound_q[LOOKUP-1] && decision.metered), .meter(decision.meter), .length(length_q[LOOKUP-1]),
       .over, .to_host(over_to_host), .put(meter_put), .remove(meter_remove), .at(set_meter), .settings(meter_settings),

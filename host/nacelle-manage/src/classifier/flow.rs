@@ -10,7 +10,8 @@ use super::rule::{Action, Family, Match, Prefix, Rule, RuleError, TCP, UDP, Word
 /// Words of a key.
 pub(super) const KEY_WORDS: usize = 10;
 const ADDRESS_WORDS: usize = 4;
-const V6: u32 = 1 << 8;
+/// In the last word of a key.
+pub(super) const V6: u32 = 1 << 8;
 
 /// What makes a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flows of a device: read and changed, one after the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::flow::{Flow, FlowKey, KEY_WORDS};
+use super::flow::{Flow, FlowKey, KEY_WORDS, V6};
 use super::key;
 use super::places::{Hash, Place, Places, Slot, Step};
 use super::table::{Classifier, ClassifierError, Counts};
-use crate::Registers;
 use crate::map::classifier as map;
 use crate::registers::PATIENCE;
+use crate::{Access, MAX_ACCESSES, Registers};
 
 /// Words of FLOW_USED.
 const USED_WORDS: u32 = 192;
@@ -38,6 +38,9 @@ impl<R: Registers> Classifier<'_, R> {
     /// If the registers cannot be accessed.
     pub fn flows(&mut self) -> Result<Vec<PlacedFlow>, ClassifierError<R::Error>> {
         let used = self.used()?;
+        if is_empty(&used) {
+            return Ok(Vec::new());
+        }
         let hash = self.hash(&used)?;
         let read = self.read(&hash, &used, Place::all())?;
         let mut flows: Vec<_> =
@@ -74,6 +77,9 @@ impl<R: Registers> Classifier<'_, R> {
     /// If there is none.
     pub fn delete_flow(&mut self, key: &FlowKey) -> Result<(), ClassifierError<R::Error>> {
         let used = self.used()?;
+        if is_empty(&used) {
+            return Err(ClassifierError::NoFlow(*key));
+        }
         let mut places = Places::new(self.hash(&used)?);
         let own = places.candidates(key);
         self.read_into(&mut places, &used, own.into_iter())?;
@@ -92,14 +98,19 @@ impl<R: Registers> Classifier<'_, R> {
             self.check(flow.action, flow)?;
         }
         let used = self.used()?;
-        let empty = used.iter().all(|word| *word == 0);
-        if empty && flows.is_empty() {
-            return Ok(0);
+        let empty = is_empty(&used);
+        if flows.is_empty() {
+            return if empty { Ok(0) } else { self.renew().map(|()| 0) };
         }
         let wanted: HashMap<FlowKey, Flow> = flows.iter().map(|flow| (flow.key, *flow)).collect();
         for attempt in 0.. {
             let mut places = Places::new(self.hash(&used)?);
-            self.read_into(&mut places, &used, Place::all())?;
+            // Those that stay are where they can be. What is elsewhere goes, whatever it is.
+            let near: HashSet<Place> = flows.iter().flat_map(|flow| places.candidates(&flow.key)).collect();
+            for place in Place::all().filter(|place| is_used(&used, *place) && !near.contains(place)) {
+                places.set(place, Slot::Foreign);
+            }
+            self.read_into(&mut places, &used, Place::all().filter(|place| near.contains(place)))?;
             let gone: Vec<Place> = places
                 .iter()
                 .filter(|(_, slot)| !matches!(slot, Slot::Flow(flow) if wanted.contains_key(&flow.key)))
@@ -108,7 +119,9 @@ impl<R: Registers> Classifier<'_, R> {
             for place in gone {
                 places.delete(place);
             }
-            match flows.iter().find(|flow| !change_or_insert(&mut places, flow, true)) {
+            // Those that need a whole row first.
+            let (wide, narrow): (Vec<&Flow>, Vec<&Flow>) = flows.iter().partition(|flow| flow.key.is_v6());
+            match wide.into_iter().chain(narrow).find(|flow| !change_or_insert(&mut places, flow, true)) {
                 None => {
                     self.apply(&places.steps)?;
                     return Ok(places.moved);
@@ -132,7 +145,7 @@ impl<R: Registers> Classifier<'_, R> {
         let addresses = [map::FLOW_SEED_LO.at(self.base), map::FLOW_SEED_HI.at(self.base)];
         let seed = |words: Vec<u32>| u64::from(words[1]) << 32 | u64::from(words[0]);
         let mut found = seed(self.read_all(&addresses)?);
-        if found == 0 && used.iter().all(|word| *word == 0) {
+        if found == 0 && is_empty(used) {
             self.renew()?;
             found = seed(self.read_all(&addresses)?);
         }
@@ -160,28 +173,49 @@ impl<R: Registers> Classifier<'_, R> {
         Err(ClassifierError::Unexpected("its flows stay busy"))
     }
 
-    /// What is in these places that are in use; a flow of IPv6 is in slot 0.
+    /// What is in those of these places that are in use, row by row; a flow of IPv6 is in slot 0.
     fn read(
         &mut self,
         hash: &Hash,
         used: &[u32],
         places: impl Iterator<Item = Place>,
     ) -> Result<Vec<(Place, Found)>, ClassifierError<R::Error>> {
+        let places: Vec<Place> = places.filter(|place| is_used(used, *place)).collect();
+        // Of IPv4 a flow has one word of each address.
+        let words = [9, 0, 4, 8].map(|word| map::FLOW_KEY.word(self.base, word));
+        let others = [&map::FLOW_ACTION, &map::FLOW_FRAMES, &map::FLOW_BYTES_LO, &map::FLOW_BYTES_HI];
+        let registers = [words, others.map(|register| register.at(self.base))].concat();
+        let found = self.get(&places, &registers)?;
+        let is_v6 = |words: &[u32]| words[0] & V6 != 0;
+        let wide: Vec<Place> =
+            places.iter().zip(&found).filter(|(_, words)| is_v6(words)).map(|(place, _)| *place).collect();
+        let addresses: Vec<u32> = (0..8).map(|word| map::FLOW_KEY.word(self.base, word)).collect();
+        let mut addresses = self.get(&wide, &addresses)?.into_iter();
+
         let mut read = Vec::new();
         let mut behind = None;
-        for place in places.filter(|place| is_used(used, *place)) {
+        for (place, words) in places.into_iter().zip(found) {
+            let [upper, destination, source, ports, action, frames, low, high] = words[..] else {
+                return Err(ClassifierError::Unexpected("it has not read all"));
+            };
+            let mut key = [destination, 0, 0, 0, source, 0, 0, 0, ports, upper];
+            let whole = is_v6(&words);
+            if whole {
+                let all = addresses.next().ok_or(ClassifierError::Unexpected("it has not read all"))?;
+                key[..8].copy_from_slice(&all);
+            }
             if behind == Some(place.row) {
                 continue;
             }
-            let mut found = self.get(place)?;
+            let key = FlowKey::from_words(&key);
             // Elsewhere the hardware does not find it.
-            let whole = found.flow.is_some_and(|flow| flow.key.is_v6());
-            let is_there = |flow: &Flow| hash.rows(&flow.key).contains(&place.row) && !(whole && place.slot > 0);
-            found.flow = found.flow.filter(is_there);
-            if whole && found.flow.is_some() {
+            let is_there = hash.rows(&key).contains(&place.row) && !(whole && place.slot > 0);
+            let flow = key::action(action).filter(|_| is_there).map(|action| Flow { key, action });
+            if whole && flow.is_some() {
                 behind = Some(place.row);
             }
-            read.push((place, found));
+            let counts = Counts { frames, bytes: u64::from(high) << 32 | u64::from(low) };
+            read.push((place, Found { flow, counts }));
         }
         Ok(read)
     }
@@ -199,28 +233,27 @@ impl<R: Registers> Classifier<'_, R> {
         Ok(())
     }
 
-    /// What is in a place.
-    fn get(&mut self, place: Place) -> Result<Found, ClassifierError<R::Error>> {
+    /// These registers of each of the places.
+    fn get(&mut self, places: &[Place], registers: &[u32]) -> Result<Vec<Vec<u32>>, ClassifierError<R::Error>> {
         let base = self.base;
-        self.write(map::FLOW_GET.at(base), place.word(false))?;
-        let mut addresses = vec![map::STATUS.at(base)];
-        addresses.extend((0..KEY_WORDS as u32).map(|word| map::FLOW_KEY.word(base, word)));
-        addresses.extend(
-            [&map::FLOW_ACTION, &map::FLOW_FRAMES, &map::FLOW_BYTES_LO, &map::FLOW_BYTES_HI]
-                .map(|register| register.at(base)),
-        );
-        let mut words = self.read_all(&addresses)?;
-        if words[0] >> map::STATUS_FLOW_BUSY.low & 1 != 0 {
-            self.flows_ready()?;
-            words = self.read_all(&addresses)?;
+        let busy = map::STATUS_FLOW_BUSY.mask();
+        let mut found = Vec::with_capacity(places.len());
+        for places in places.chunks(MAX_ACCESSES / (registers.len() + 2)) {
+            let mut accesses = Vec::new();
+            for place in places {
+                accesses.push(Access::Write { address: map::FLOW_GET.at(base), value: place.word(false) });
+                accesses.push(Access::Until { address: map::STATUS.at(base), mask: busy, value: 0 });
+                accesses.extend(registers.iter().map(|address| Access::Read { address: *address }));
+            }
+            let values = self.registers.access_all(&accesses).map_err(ClassifierError::Access)?;
+            for values in values.chunks(registers.len() + 1) {
+                if values[0] & busy != 0 {
+                    return Err(ClassifierError::Unexpected("its flows stay busy"));
+                }
+                found.push(values[1..].to_vec());
+            }
         }
-        let key: [u32; KEY_WORDS] = std::array::from_fn(|word| words[1 + word]);
-        let [action, frames, low, high] = std::array::from_fn(|word| words[1 + KEY_WORDS + word]);
-        let key = FlowKey::from_words(&key);
-        Ok(Found {
-            flow: key::action(action).map(|action| Flow { key, action }),
-            counts: Counts { frames, bytes: u64::from(high) << 32 | u64::from(low) },
-        })
+        Ok(found)
     }
 
     /// Does the steps, one after the other.
@@ -258,6 +291,10 @@ fn change_or_insert(places: &mut Places, flow: &Flow, others_move: bool) -> bool
         }
         None => places.insert(*flow, others_move),
     }
+}
+
+fn is_empty(used: &[u32]) -> bool {
+    used.iter().all(|word| *word == 0)
 }
 
 fn is_used(used: &[u32], place: Place) -> bool {
@@ -352,7 +389,7 @@ mod tests {
     }
 
     fn flow(n: u32, action: &str) -> Flow {
-        let text = match n % 8 {
+        let text = match n % 32 {
             0 => format!("src 2001:db8::1 dst 2001:db8::{n:x} udp src-port 9 dst-port {n} {action}"),
             1 => format!("src 10.0.0.1 dst 10.1.{}.{} protocol 50 {action}", n >> 8, n & 255),
             _ => format!("src 10.0.0.1 dst 10.0.{}.{} tcp src-port 80 dst-port {n} {action}", n >> 8, n & 255),
@@ -416,7 +453,7 @@ mod tests {
         assert_eq!(listed(&mut classifier), sorted(fewer));
         classifier.replace_flows(&[]).unwrap();
         assert!(fake.rows.is_empty());
-        assert_eq!(fake.seed, seed);
+        assert_ne!(fake.seed, seed, "all go at once");
     }
 
     /// An entry where the hash does not look is shown as another's, is not moved, and goes with the next set.
