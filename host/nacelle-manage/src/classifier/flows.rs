@@ -42,7 +42,7 @@ impl<R: Registers> Classifier<'_, R> {
             return Ok(Vec::new());
         }
         let hash = self.hash(&used)?;
-        let read = self.read(&hash, &used, Place::all())?;
+        let read = self.read(&hash, &used, Place::all(), true)?;
         let mut flows: Vec<_> =
             read.into_iter().map(|(_, Found { flow, counts })| PlacedFlow { flow, counts }).collect();
         flows.sort_by_key(|flow| flow.flow.map(|flow| flow.key));
@@ -173,18 +173,23 @@ impl<R: Registers> Classifier<'_, R> {
         Err(ClassifierError::Unexpected("its flows stay busy"))
     }
 
-    /// What is in those of these places that are in use, row by row; a flow of IPv6 is in slot 0.
+    /// What is in those of these places that are in use, row by row, with its counters if asked for; a flow of IPv6 is in slot 0.
     fn read(
         &mut self,
         hash: &Hash,
         used: &[u32],
         places: impl Iterator<Item = Place>,
+        counted: bool,
     ) -> Result<Vec<(Place, Found)>, ClassifierError<R::Error>> {
         let places: Vec<Place> = places.filter(|place| is_used(used, *place)).collect();
         // Of IPv4 a flow has one word of each address.
         let words = [9, 0, 4, 8].map(|word| map::FLOW_KEY.word(self.base, word));
-        let others = [&map::FLOW_ACTION, &map::FLOW_FRAMES, &map::FLOW_BYTES_LO, &map::FLOW_BYTES_HI];
-        let registers = [words, others.map(|register| register.at(self.base))].concat();
+        let mut registers = words.to_vec();
+        registers.push(map::FLOW_ACTION.at(self.base));
+        if counted {
+            let counters = [&map::FLOW_FRAMES, &map::FLOW_BYTES_LO, &map::FLOW_BYTES_HI];
+            registers.extend(counters.map(|register| register.at(self.base)));
+        }
         let found = self.get(&places, &registers)?;
         let is_v6 = |words: &[u32]| words[0] & V6 != 0;
         let wide: Vec<Place> =
@@ -195,7 +200,7 @@ impl<R: Registers> Classifier<'_, R> {
         let mut read = Vec::new();
         let mut behind = None;
         for (place, words) in places.into_iter().zip(found) {
-            let [upper, destination, source, ports, action, frames, low, high] = words[..] else {
+            let [upper, destination, source, ports, action, ref counters @ ..] = words[..] else {
                 return Err(ClassifierError::Unexpected("it has not read all"));
             };
             let mut key = [destination, 0, 0, 0, source, 0, 0, 0, ports, upper];
@@ -214,7 +219,10 @@ impl<R: Registers> Classifier<'_, R> {
             if whole && flow.is_some() {
                 behind = Some(place.row);
             }
-            let counts = Counts { frames, bytes: u64::from(high) << 32 | u64::from(low) };
+            let counts = match *counters {
+                [frames, low, high] => Counts { frames, bytes: u64::from(high) << 32 | u64::from(low) },
+                _ => Counts::default(),
+            };
             read.push((place, Found { flow, counts }));
         }
         Ok(read)
@@ -227,7 +235,7 @@ impl<R: Registers> Classifier<'_, R> {
         used: &[u32],
         which: impl Iterator<Item = Place>,
     ) -> Result<(), ClassifierError<R::Error>> {
-        for (place, found) in self.read(&places.hash.clone(), used, which)? {
+        for (place, found) in self.read(&places.hash.clone(), used, which, false)? {
             places.set(place, found.flow.map_or(Slot::Foreign, Slot::Flow));
         }
         Ok(())
