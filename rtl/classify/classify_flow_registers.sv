@@ -10,7 +10,7 @@ module classify_flow_registers
     input  logic          clk,
     input  logic          rst,
     input  logic [11:0]   at,
-    input  logic          write,          // `wdata` to `at`, if that is permitted
+    input  logic          write,          // `wdata` to `at`, one of these registers, which was permitted in the cycle before
     input  logic [31:0]   wdata,
     output logic          permitted,
     output logic [31:0]   value,          // of `at`
@@ -42,39 +42,46 @@ module classify_flow_registers
   logic [KEY_WORDS-1:0][31:0] key_q;
   decision_t     decision_q;
   logic [63:0]   seed_q;
-  flow_command_t command_q;
   place_word_t   named;
   assign named = wdata;
   wire exists   = named.place.slot < 2'(FLOW_SLOTS) && !(named.whole && named.place.slot != '0);
-  wire is_put   = at == AT_FLOW_PUT;
-  wire is_key   = at[11:6] == AT_FLOW_KEY[11:6] && at < AT_FLOW_ACTION;
-  wire is_place = is_put || at == AT_FLOW_DELETE || at == AT_FLOW_GET;
+
+  // Of the registers that can be written these bits of the address are enough to tell them apart.
+  function automatic logic is(logic [11:0] register);
+    return at[7:2] == register[7:2];
+  endfunction
+  wire is_put   = is(AT_FLOW_PUT);
+  wire is_key   = at[7:6] == AT_FLOW_KEY[7:6] && at[5:2] < 4'(KEY_WORDS);
+  wire is_place = is_put || is(AT_FLOW_DELETE) || is(AT_FLOW_GET);
+  wire counts   = is_put || is(AT_FLOW_GET) || is(AT_FLOW_SEED_HI);       // has to do with the counters
   assign entry     = '{key: ($bits(flow_key_t))'(key_q), decision: decision_q};
-  wire counts   = is_put || at == AT_FLOW_GET || at == AT_FLOW_SEED_HI;   // has to do with the counters
-  assign permitted = !busy && !(counts && clearing) && !(is_place && !exists) && !(is_put && named.whole != entry.key.v6);
-  assign command   = command_q;
+  assign permitted = !busy && !write && !(counts && clearing) && !(is_place && !exists) && !(is_put && named.whole != entry.key.v6);
+
+  always_comb begin
+    command       = '0;
+    command.place = named.place;
+    command.v6    = named.whole;
+    command.seed  = {wdata, seed_q[31:0]};
+    if (write) begin
+      command.put    = is_put;
+      command.remove = is(AT_FLOW_DELETE);
+      command.get    = is(AT_FLOW_GET);
+      command.renew  = is(AT_FLOW_SEED_HI);
+    end
+  end
 
   always_ff @(posedge clk) begin
-    command_q        <= '0;
-    command_q.place  <= named.place;
-    command_q.v6     <= named.whole;
-    command_q.seed   <= {wdata, seed_q[31:0]};
     if (write) begin
-      command_q.put    <= is_put;
-      command_q.remove <= at == AT_FLOW_DELETE;
-      command_q.get    <= at == AT_FLOW_GET;
-      command_q.renew  <= at == AT_FLOW_SEED_HI;
       if (is_key) key_q[at[5:2]] <= wdata;
-      if (at == AT_FLOW_ACTION) decision_q <= wdata[$bits(decision_t)-1:0];
-      if (at == AT_FLOW_SEED_LO) seed_q[31:0] <= wdata;
-      if (at == AT_FLOW_SEED_HI) seed_q[63:32] <= wdata;
+      if (is(AT_FLOW_ACTION)) decision_q <= wdata[$bits(decision_t)-1:0];
+      if (is(AT_FLOW_SEED_LO)) seed_q[31:0] <= wdata;
+      if (is(AT_FLOW_SEED_HI)) seed_q[63:32] <= wdata;
     end
     if (got) begin
       key_q      <= (32 * KEY_WORDS)'(got_entry.key);
       decision_q <= got_entry.decision;
     end
     if (rst) begin
-      command_q  <= '0;
       key_q      <= '0;
       decision_q <= '0;
       seed_q     <= '0;
@@ -91,7 +98,7 @@ module classify_flow_registers
       AT_FLOW_FRAMES:   value = got_frames;
       AT_FLOW_BYTES_LO: value = got_bytes[31:0];
       AT_FLOW_BYTES_HI: value = 32'(got_bytes[39:32]);
-      default:          value = is_key ? key_q[at[5:2]] : used;
+      default:          value = at[11:8] == AT_FLOW_KEY[11:8] ? key_q[at[5:2]] : used;
     endcase
   end
 

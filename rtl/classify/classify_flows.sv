@@ -23,7 +23,7 @@ module classify_flows
     // software: one command at a time
     input  flow_command_t command,
     input  flow_entry_t entry,        // of `put`; stays while it is busy
-    output logic        busy,
+    output logic        busy,         // from the cycle behind the command on
     output logic        clearing,     // the counters of the last one that was put are not yet 0: they wait for a cycle without a frame
     output logic        got,          // pulse: these are what `get` has found
     output flow_entry_t got_entry,
@@ -161,7 +161,7 @@ module classify_flows
   assign used = words[used_at[7:6]];
 
   assign clearing = clearing_q;
-  assign busy     = state_q != F_IDLE || command.put || command.remove || command.get || command.renew;
+  assign busy     = state_q != F_IDLE;
   always_ff @(posedge clk) begin
     got       <= 1'b0;
     if (accessed) clearing_q <= 1'b0;

@@ -76,7 +76,7 @@ module classify_headers
   wire one = l2.eth.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG} && length1_q >= length_t'(ETH_HDR_BYTES + TAG_BYTES);
   wire two = one && l2.outer.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG} && length1_q >= length_t'(ETH_HDR_BYTES + 2 * TAG_BYTES);
 
-  logic                     ended2_q, one_q, two_q, window_q;
+  logic                     ended2_q, one_q, two_q, window_q, is_v4_q, is_v6_q;
   mac_t                     dst_q;
   logic [15:0]              type_q;
   logic [11:0]              outer_q, inner_q;
@@ -92,6 +92,10 @@ module classify_headers
       two_q       <= two;
       dst_q       <= l2.eth.dst;
       type_q      <= two ? l2.inner.ethertype : one ? l2.outer.ethertype : l2.eth.ethertype;
+      is_v4_q     <= two ? l2.inner.ethertype == ETHERTYPE_IPV4
+                         : one ? l2.outer.ethertype == ETHERTYPE_IPV4 : l2.eth.ethertype == ETHERTYPE_IPV4;
+      is_v6_q     <= two ? l2.inner.ethertype == ETHERTYPE_IPV6
+                         : one ? l2.outer.ethertype == ETHERTYPE_IPV6 : l2.eth.ethertype == ETHERTYPE_IPV6;
       outer_q     <= one ? l2.outer.vid : '0;
       inner_q     <= two ? l2.inner.vid : '0;
       l3_q        <= two ? seen_q[SEEN-1-ETH_HDR_BYTES-2*TAG_BYTES-:L3_BYTES]
@@ -119,8 +123,8 @@ module classify_headers
   assign ipv4 = l3_q[L3_BYTES-1-:IPV4_HDR_BYTES];
   assign ipv6 = l3_q[L3_BYTES-1-:IPV6_HDR_BYTES];
 
-  wire v4 = type_q == ETHERTYPE_IPV4 && l3_length_q >= length_t'(IPV4_HDR_BYTES) && ipv4.version == 4'd4 && ipv4.ihl >= 4'd5;
-  wire v6 = type_q == ETHERTYPE_IPV6 && l3_length_q >= length_t'(IPV6_HDR_BYTES) && ipv6.version == 4'd6;
+  wire v4 = is_v4_q && l3_length_q >= length_t'(IPV4_HDR_BYTES) && ipv4.version == 4'd4 && ipv4.ihl >= 4'd5;
+  wire v6 = is_v6_q && l3_length_q >= length_t'(IPV6_HDR_BYTES) && ipv6.version == 4'd6;
   assign behind = v6 ? l3_q[L3_BYTES-1-IPV6_HDR_BYTES-:BEHIND_BYTES] : l3_q[L3_BYTES-1-IPV4_HDR_BYTES-:BEHIND_BYTES];
   wire [7:0] protocol = v4 ? ipv4.protocol : v6 ? ipv6.next_header : '0;
   wire fragment = v4 ? ipv4.flag_mf || ipv4.fragment_offset != '0 : v6 && ipv6.next_header == IPPROTO_FRAGMENT;

@@ -38,7 +38,7 @@ module classify_plane
   logic [47:0]     bytes;
 
   logic [11:0]   at;
-  logic          write, flow_busy, flow_clearing, flow_permitted, flow_got;
+  logic          flow_write, meter_write, flow_busy, flow_clearing, flow_permitted, flow_got;
   logic [31:0]   wdata, flow_value, flow_frames, flow_used, meter_value;
   logic [39:0]   flow_bytes;
   logic [7:0]    flow_used_at;
@@ -65,11 +65,11 @@ module classify_plane
   classify_registers #(.PAIRS(PAIRS), .NEXT(NEXT)) registers (
       .clk, .rst, .bus, .staged, .commit, .current(current_q), .busy(loading || load || commit || commits_q != '0), .load, .load_unit,
       .entry, .entry_word, .word_write, .word_wdata, .word, .clear, .cleared, .frames, .bytes,
-      .at, .write, .wdata, .flow_busy(flow_busy || flow_clearing), .flow_permitted, .flow_value, .meter_value,
+      .at, .flow_write, .meter_write, .wdata, .flow_busy(flow_busy || flow_clearing), .flow_permitted, .flow_value, .meter_value,
       .idle(access_idle)
   );
   classify_flow_registers flow_registers (
-      .clk, .rst, .at, .write, .wdata, .permitted(flow_permitted), .value(flow_value), .command(flow_command), .entry(flow_staged),
+      .clk, .rst, .at, .write(flow_write), .wdata, .permitted(flow_permitted), .value(flow_value), .command(flow_command), .entry(flow_staged),
       .busy(flow_busy), .clearing(flow_clearing), .got(flow_got), .got_entry(flow_read), .got_frames(flow_frames),
       .got_bytes(flow_bytes), .used_at(flow_used_at), .used(flow_used)
   );
@@ -140,7 +140,7 @@ module classify_plane
       .current(meter_current), .present(meter_present)
   );
   classify_meter_registers meter_registers (
-      .clk, .rst, .at, .write, .wdata, .value(meter_value), .put(meter_put), .remove(meter_remove), .meter(set_meter),
+      .clk, .rst, .at, .write(meter_write), .wdata, .value(meter_value), .put(meter_put), .remove(meter_remove), .meter(set_meter),
       .settings(meter_settings), .current(meter_current), .present(meter_present), .over(count_q && counted_q.over),
       .over_meter(counted_q.decision.meter)
   );

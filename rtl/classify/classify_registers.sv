@@ -30,7 +30,8 @@ module classify_registers
     input  logic [31:0]     frames,                 // of `entry`
     input  logic [47:0]     bytes,
     output logic [11:0]     at,                     // for flows and meters: the address of an access,
-    output logic            write,                  // pulse: `wdata` is written there
+    output logic            flow_write,             // pulse: `wdata` is written there, to a register of flows,
+    output logic            meter_write,            // or of meters
     output logic [31:0]     wdata,
     input  logic            flow_busy,
     input  logic            flow_permitted,
@@ -43,10 +44,10 @@ module classify_registers
     $fatal(1, "classify_registers: the registers are not where this module has them");
   end
 
-  logic        permitted, in_use_q;
+  logic        permitted, accepted, write, in_use_q;
   logic [31:0] read_data;
   axil_access #(.READ_CYCLES(3)) access (
-      .clk, .rst, .bus, .at, .write, .wdata, .readable(readable(at)), .writable(writable(at) && permitted), .rdata(read_data), .idle
+      .clk, .rst, .bus, .at, .write(accepted), .wdata, .readable(readable(at)), .writable(writable(at) && permitted), .rdata(read_data), .idle
   );
 
   position_t            entry_q;
@@ -58,6 +59,11 @@ module classify_registers
   wire is_meter = at[11:7] == AT_METER[11:7];
   wire is_flow = at[11:10] == AT_FLOW_KEY[11:10] && !is_meter;
   assign permitted = is_meter ? 1'b1 : is_flow ? flow_permitted : at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
+
+  // A cycle after it was accepted, in which address and data are still there.
+  always_ff @(posedge clk) write <= accepted && !rst;
+  assign flow_write  = write && is_flow;
+  assign meter_write = write && is_meter;
 
   always_ff @(posedge clk) begin
     commit <= !rst && write && at == AT_COMMAND && wdata[0];
