@@ -12,7 +12,7 @@ module classify_flow_bank
     output flow_slots_t slots,
     input  logic        v6,                           // of the frame, a cycle after `at`:
     input  flow_parts_t parts,                        // what its flow is in each slot
-    output logic [FLOW_SLOTS-1:0] match,              // of IPv6 in all slots or none
+    output logic [FLOW_SLOTS-1:0] match,              // of IPv6 all slots have to
     output decision_t [FLOW_SLOTS-1:0] decision,
     input  logic [FLOW_SLOTS-1:0] write,
     input  flow_row_t   write_at,
@@ -29,7 +29,7 @@ module classify_flow_bank
   end
   always_ff @(posedge clk)
     for (int unsigned s = 0; s < FLOW_SLOTS; s++) begin
-      match[s]    <= v6 ? &same : same[s];
+      match[s]    <= same[s];
       decision[s] <= slots[s].decision;
     end
 endmodule

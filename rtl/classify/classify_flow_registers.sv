@@ -13,7 +13,7 @@ module classify_flow_registers
     input  logic          write,          // `wdata` to `at`, one of these registers, which was permitted in the cycle before
     input  logic [31:0]   wdata,
     output logic          permitted,
-    output logic [31:0]   value,          // of `at`
+    output logic [31:0]   value,          // of `at` a cycle before
     // classify_flows
     output flow_command_t command,
     output flow_entry_t   entry,
@@ -90,15 +90,15 @@ module classify_flow_registers
 
   // ---- read ----
   assign used_at = 8'(at[9:2] - AT_FLOW_USED[9:2]);
-  always_comb begin
+  always_ff @(posedge clk) begin
     unique case (at)
-      AT_FLOW_ACTION:   value = 32'(decision_q);
-      AT_FLOW_SEED_LO:  value = seed_q[31:0];
-      AT_FLOW_SEED_HI:  value = seed_q[63:32];
-      AT_FLOW_FRAMES:   value = got_frames;
-      AT_FLOW_BYTES_LO: value = got_bytes[31:0];
-      AT_FLOW_BYTES_HI: value = 32'(got_bytes[39:32]);
-      default:          value = at[11:8] == AT_FLOW_KEY[11:8] ? key_q[at[5:2]] : used;
+      AT_FLOW_ACTION:   value <= 32'(decision_q);
+      AT_FLOW_SEED_LO:  value <= seed_q[31:0];
+      AT_FLOW_SEED_HI:  value <= seed_q[63:32];
+      AT_FLOW_FRAMES:   value <= got_frames;
+      AT_FLOW_BYTES_LO: value <= got_bytes[31:0];
+      AT_FLOW_BYTES_HI: value <= 32'(got_bytes[39:32]);
+      default:          value <= at[11:8] == AT_FLOW_KEY[11:8] ? key_q[at[5:2]] : used;
     endcase
   end
 

@@ -66,7 +66,7 @@ module classify_flows
   classify_flow_hash hash (.clk, .rst, .key(key0), .rows, .start, .seed(command_q.seed), .busy(renewing), .count(renewed));
 
   logic [3:0] valid_q, of_flow_q;
-  logic       v6_3_q;
+  logic       v6_3_q, v6_4_q;
   flow_key_t  key1_q, key2_q;
   flow_parts_t parts3_q;
   always_ff @(posedge clk) begin
@@ -75,6 +75,7 @@ module classify_flows
     key1_q    <= key0;
     key2_q    <= key1_q;
     v6_3_q    <= key2_q.v6;
+    v6_4_q    <= v6_3_q;
     parts3_q  <= flow_parts(key2_q);
   end
 
@@ -103,7 +104,7 @@ module classify_flows
     chosen = '0;
     for (int unsigned b = FLOW_BANKS; b > 0; b--)
       for (int unsigned s = FLOW_SLOTS; s > 0; s--)
-        if (match[b-1][s-1]) begin
+        if (v6_4_q ? &match[b-1] : match[b-1][s-1]) begin
           any    = 1'b1;
           first  = '{slot: 2'(s - 1), bank: 1'(b - 1), row: rows4_q[b-1]};
           chosen = decisions[b-1][s-1];

@@ -11,7 +11,7 @@ module classify_meter_registers
     input  logic [11:0]     at,
     input  logic            write,          // `wdata` to `at`
     input  logic [31:0]     wdata,
-    output logic [31:0]     value,          // of `at`
+    output logic [31:0]     value,          // of `at` a cycle before
     // classify_meters
     output logic            put,
     output logic            remove,
@@ -53,13 +53,13 @@ module classify_meter_registers
   end
   wire [31:0] count = counts[meter];
 
-  always_comb
+  always_ff @(posedge clk)
     unique case (at)
-      AT_METER_RATE:    value = current.rate;
-      AT_METER_BURST:   value = 32'(current.burst);
-      AT_METER_MODE:    value = 32'({current.to_host, current.frames});
-      AT_METER_PRESENT: value = 32'(present);
-      AT_METER_OVER:    value = counted_q[meter] ? count : '0;
-      default:          value = 32'(meter);
+      AT_METER_RATE:    value <= current.rate;
+      AT_METER_BURST:   value <= 32'(current.burst);
+      AT_METER_MODE:    value <= 32'({current.to_host, current.frames});
+      AT_METER_PRESENT: value <= 32'(present);
+      AT_METER_OVER:    value <= counted_q[meter] ? count : '0;
+      default:          value <= 32'(meter);
     endcase
 endmodule

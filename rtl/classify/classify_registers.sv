@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of the classifier on AXI4-Lite (classifier.rdl): one page of 4 KiB. A write takes 3 cycles, a read 6.
+// The registers of the classifier on AXI4-Lite (classifier.rdl): one page of 4 KiB. A write takes 3 cycles, a read 7.
 //
 // What would change an entry that is in use, or come between a load or a commit, is refused: no order of writes makes an entry take effect
 // in parts.
@@ -35,7 +35,7 @@ module classify_registers
     output logic [31:0]     wdata,
     input  logic            flow_busy,
     input  logic            flow_permitted,
-    input  logic [31:0]     flow_value,
+    input  logic [31:0]     flow_value,             // of `at` a cycle before
     input  logic [31:0]     meter_value,
     output logic            idle                    // no access in progress
 );
@@ -46,7 +46,7 @@ module classify_registers
 
   logic        permitted, accepted, write, in_use_q;
   logic [31:0] read_data;
-  axil_access #(.READ_CYCLES(3)) access (
+  axil_access #(.READ_CYCLES(4)) access (
       .clk, .rst, .bus, .at, .write(accepted), .wdata, .readable(readable(at)), .writable(writable(at) && permitted), .rdata(read_data), .idle
   );
 
