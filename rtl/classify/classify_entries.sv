@@ -26,7 +26,7 @@ module classify_entries
     output logic [$clog2(CHUNKS)-1:0] row_chunk,
     output logic [CHUNK_W-1:0]  row_at,
     output logic [UNIT-1:0]     row_bits,
-    output logic                action_write,
+    output logic [ACTION_WORDS-1:0] action_write,    // one of the words of the action
     output position_t           action_at,
     output word_t               action
 );
@@ -56,8 +56,10 @@ module classify_entries
   assign row_at    = count_q;
   always_comb for (int unsigned i = 0; i < UNIT; i++) row_bits[i] = ((row_at ^ terms_q[i].value) & terms_q[i].mask) == '0;
 
-  wire is_action = word_q == ($bits(word_q))'(ACTION_WORD);
-  assign action_write = fetched_q && is_action;
+  wire is_action = word_q >= ($bits(word_q))'(ACTION_WORD);
+  wire is_last   = word_q == ($bits(word_q))'(ACTION_WORD + ACTION_WORDS - 1);
+  always_comb
+    for (int unsigned i = 0; i < ACTION_WORDS; i++) action_write[i] = fetched_q && word_q == ($bits(word_q))'(ACTION_WORD + i);
   assign action_at    = {row_unit, fetched_at_q};
   assign action       = rdata;
 
@@ -79,7 +81,8 @@ module classify_entries
         if (count_q < 6'(UNIT)) count_q <= count_q + 1'b1;
         if (last_q) begin                              // the last word is taken in this cycle
           count_q <= '0;
-          state_q <= is_action ? L_IDLE : L_ROWS;
+          if (is_action) word_q <= word_q + 1'b1;
+          state_q <= is_last ? L_IDLE : is_action ? L_FETCH : L_ROWS;
         end
       end
       default: begin
@@ -91,7 +94,7 @@ module classify_entries
       end
     endcase
     if (write && !busy) loaded[at] <= 1'b0;
-    if (fetching && last_q && is_action) loaded[row_unit*UNIT+:UNIT] <= '1;
+    if (fetching && last_q && is_last) loaded[row_unit*UNIT+:UNIT] <= '1;
     if (rst) begin
       state_q <= L_IDLE;
       loaded  <= '0;

@@ -21,7 +21,8 @@ module classify_headers
     input  logic [6:0]  offset,      // of the window; a change is for frames whose last beat comes in this cycle or later
     output logic        valid,
     output key_t        key,
-    output logic [15:0] length       // bytes of the frame, at most 65535
+    output logic [15:0] length,      // bytes of the frame, at most 65535
+    output logic        sound        // the MAC has not marked it, and it is not too short
 );
   localparam int unsigned BYTES = DATA_W / 8;
   localparam int unsigned SEEN = 128;                          // bytes of a frame
@@ -31,11 +32,12 @@ module classify_headers
   localparam int unsigned PORTS_BYTES = 8;                     // of TCP or UDP, so that its ports are taken
   localparam int unsigned BEHIND_BYTES = UDP_HDR_BYTES + BTH_BYTES;
   localparam int unsigned L3_BYTES = IPV6_HDR_BYTES + BEHIND_BYTES;
+  localparam int unsigned LEAST_BYTES = 42;                    // shorter frames are runts, whatever they are
   typedef logic [15:0] length_t;
 
   // ---- 1: the first bytes, byte 0 highest, and the length ----
   logic [SEEN-1:0][7:0] seen_q;
-  logic                 ended_q;
+  logic                 ended_q, bad1_q, bad2_q;
   length_t              before_q, length1_q, here;
   logic [6:0]           offset1_q;
 
@@ -51,6 +53,7 @@ module classify_headers
     ended_q   <= !rst && line.tvalid && line.tlast;
     offset1_q <= offset;
     if (line.tvalid) begin
+      bad1_q    <= line.tuser;
       length1_q <= so_far;
       before_q  <= line.tlast ? '0 : so_far;
       for (int unsigned beat = 0; beat < BEATS; beat++)
@@ -73,7 +76,7 @@ module classify_headers
   wire one = l2.eth.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG} && length1_q >= length_t'(ETH_HDR_BYTES + TAG_BYTES);
   wire two = one && l2.outer.ethertype inside {ETHERTYPE_CTAG, ETHERTYPE_STAG} && length1_q >= length_t'(ETH_HDR_BYTES + 2 * TAG_BYTES);
 
-  logic                     ended2_q, one_q, two_q, window_q;
+  logic                     ended2_q, one_q, two_q, window_q, is_v4_q, is_v6_q;
   mac_t                     dst_q;
   logic [15:0]              type_q;
   logic [11:0]              outer_q, inner_q;
@@ -89,10 +92,15 @@ module classify_headers
       two_q       <= two;
       dst_q       <= l2.eth.dst;
       type_q      <= two ? l2.inner.ethertype : one ? l2.outer.ethertype : l2.eth.ethertype;
+      is_v4_q     <= two ? l2.inner.ethertype == ETHERTYPE_IPV4
+                         : one ? l2.outer.ethertype == ETHERTYPE_IPV4 : l2.eth.ethertype == ETHERTYPE_IPV4;
+      is_v6_q     <= two ? l2.inner.ethertype == ETHERTYPE_IPV6
+                         : one ? l2.outer.ethertype == ETHERTYPE_IPV6 : l2.eth.ethertype == ETHERTYPE_IPV6;
       outer_q     <= one ? l2.outer.vid : '0;
       inner_q     <= two ? l2.inner.vid : '0;
       l3_q        <= two ? seen_q[SEEN-1-ETH_HDR_BYTES-2*TAG_BYTES-:L3_BYTES]
                          : one ? seen_q[SEEN-1-ETH_HDR_BYTES-TAG_BYTES-:L3_BYTES] : seen_q[SEEN-1-ETH_HDR_BYTES-:L3_BYTES];
+      bad2_q      <= bad1_q;
       length2_q   <= length1_q;
       l3_length_q <= length1_q < length_t'(ETH_HDR_BYTES) ? '0
                      : length1_q - (two ? length_t'(L2_MOST) : one ? length_t'(ETH_HDR_BYTES + TAG_BYTES) : length_t'(ETH_HDR_BYTES));
@@ -115,8 +123,8 @@ module classify_headers
   assign ipv4 = l3_q[L3_BYTES-1-:IPV4_HDR_BYTES];
   assign ipv6 = l3_q[L3_BYTES-1-:IPV6_HDR_BYTES];
 
-  wire v4 = type_q == ETHERTYPE_IPV4 && l3_length_q >= length_t'(IPV4_HDR_BYTES) && ipv4.version == 4'd4 && ipv4.ihl >= 4'd5;
-  wire v6 = type_q == ETHERTYPE_IPV6 && l3_length_q >= length_t'(IPV6_HDR_BYTES) && ipv6.version == 4'd6;
+  wire v4 = is_v4_q && l3_length_q >= length_t'(IPV4_HDR_BYTES) && ipv4.version == 4'd4 && ipv4.ihl >= 4'd5;
+  wire v6 = is_v6_q && l3_length_q >= length_t'(IPV6_HDR_BYTES) && ipv6.version == 4'd6;
   assign behind = v6 ? l3_q[L3_BYTES-1-IPV6_HDR_BYTES-:BEHIND_BYTES] : l3_q[L3_BYTES-1-IPV4_HDR_BYTES-:BEHIND_BYTES];
   wire [7:0] protocol = v4 ? ipv4.protocol : v6 ? ipv6.next_header : '0;
   wire fragment = v4 ? ipv4.flag_mf || ipv4.fragment_offset != '0 : v6 && ipv6.next_header == IPPROTO_FRAGMENT;
@@ -138,6 +146,7 @@ module classify_headers
     valid <= ended2_q && !rst;
     if (ended2_q) begin
       length        <= length2_q;
+      sound         <= !bad2_q && length2_q >= length_t'(LEAST_BYTES);
       key.addresses <= v6 ? {ipv6.src, ipv6.dst} : {QUARTERS{v4 ? {ipv4.src, ipv4.dst} : {type_q, dst_q}}};
       key.window    <= window_q ? window : '0;
       key.common    <= '{
@@ -162,5 +171,5 @@ module classify_headers
   end
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, line.tready, line.tuser};
+  assign unused_ok = &{1'b0, line.tready};
 endmodule

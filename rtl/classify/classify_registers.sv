@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The registers of the classifier on AXI4-Lite (classifier.rdl): one page of 4 KiB. A write takes 3 cycles, a read 6.
+// The registers of the classifier on AXI4-Lite (classifier.rdl): one page of 4 KiB. A write takes 3 cycles, a read 7.
 //
 // What would change an entry that is in use, or come between a load or a commit, is refused: no order of writes makes an entry take effect
 // in parts.
@@ -29,6 +29,14 @@ module classify_registers
     input  logic            cleared,
     input  logic [31:0]     frames,                 // of `entry`
     input  logic [47:0]     bytes,
+    output logic [11:0]     at,                     // for flows and meters: the address of an access,
+    output logic            flow_write,             // pulse: `wdata` is written there, to a register of flows,
+    output logic            meter_write,            // or of meters
+    output logic [31:0]     wdata,
+    input  logic            flow_busy,
+    input  logic            flow_permitted,
+    input  logic [31:0]     flow_value,             // of `at` a cycle before
+    input  logic [31:0]     meter_value,
     output logic            idle                    // no access in progress
 );
   localparam bit IN_PLACE = AT_ENABLE == 12'h040 && AT_WIDE == 12'h050 && AT_WORDS == 12'h800;
@@ -36,11 +44,10 @@ module classify_registers
     $fatal(1, "classify_registers: the registers are not where this module has them");
   end
 
-  logic [11:0] at;
-  logic        write, permitted, in_use_q;
-  logic [31:0] wdata, read_data;
-  axil_access #(.READ_CYCLES(3)) access (
-      .clk, .rst, .bus, .at, .write, .wdata, .readable(readable(at)), .writable(writable(at) && permitted), .rdata(read_data), .idle
+  logic        permitted, accepted, write, in_use_q;
+  logic [31:0] read_data;
+  axil_access #(.READ_CYCLES(4)) access (
+      .clk, .rst, .bus, .at, .write(accepted), .wdata, .readable(readable(at)), .writable(writable(at) && permitted), .rdata(read_data), .idle
   );
 
   position_t            entry_q;
@@ -49,7 +56,14 @@ module classify_registers
   always_ff @(posedge clk) in_use_q <= current.wide[group] ? current.enable[{group, ($clog2(QUARTERS))'(0)}] : current.enable[entry_q];
 
   wire is_word = at[11];
-  assign permitted = at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
+  wire is_meter = at[11:7] == AT_METER[11:7];
+  wire is_flow = at[11:10] == AT_FLOW_KEY[11:10] && !is_meter;
+  assign permitted = is_meter ? 1'b1 : is_flow ? flow_permitted : at == AT_ENTRY || (!busy && !clear_q && !(is_word && in_use_q));
+
+  // A cycle after it was accepted, in which address and data are still there.
+  always_ff @(posedge clk) write <= accepted && !rst;
+  assign flow_write  = write && is_flow;
+  assign meter_write = write && is_meter;
 
   always_ff @(posedge clk) begin
     commit <= !rst && write && at == AT_COMMAND && wdata[0];
@@ -89,7 +103,9 @@ module classify_registers
       AT_NEXT:      low = NEXT;
       AT_POSITIONS: low = POSITIONS;
       AT_PAIRS:     low = PAIRS;
-      AT_STATUS:    low = 32'(busy || clear_q);
+      AT_FLOW_PLACES: low = FLOW_PLACES;
+      AT_METERS:    low = METERS;
+      AT_STATUS:    low = 32'({flow_busy, busy || clear_q});
       AT_OFFSET:    low = 32'(current.offset);
       AT_ENTRY:     low = 32'(entry_q);
       AT_FRAMES:    low = frames;
@@ -99,6 +115,6 @@ module classify_registers
     endcase
   end
   always_ff @(posedge clk)
-    value_q <= is_word ? 32'(word) : !at[6] ? low : at == AT_WIDE ? current.wide : enable[at[3:2]];
+    value_q <= is_word ? 32'(word) : is_meter ? meter_value : is_flow ? flow_value : !at[6] ? low : at == AT_WIDE ? current.wide : enable[at[3:2]];
   assign read_data = value_q;
 endmodule

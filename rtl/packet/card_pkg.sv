@@ -39,6 +39,7 @@ package card_pkg;
     logic checked;        // IPv4 header and the checksum of TCP, UDP or ICMP are right
     logic  pair_set;      // a rule has chosen the pair of queues:
     flow_t flow;          // this one; else a number that frames of a connection have in common
+    net_edit_t edit;      // what a rule changes in it
     logic  hashed;        // the packet has what the driver wants a hash of,
     hash_index_t hash;    // the lowest bits of which are these
   } card_verdict_t;

@@ -419,7 +419,7 @@ module packet_plane
   end
 
   logic unused_classified;
-  assign unused_classified = &{1'b0, classified.hit, classified.position, classified.length};   // counted where they come from
+  assign unused_classified = &{1'b0, classified.flow, classified.place, classified.hit, classified.position, classified.length, classified.over};   // counted where they come from
 
   assign events = rx_events | tx_events | route_events | link_events | card_events;
   assign idle = pause_idle && untagged_idle && card_rx_idle && card_tx_idle

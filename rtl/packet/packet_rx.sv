@@ -419,6 +419,7 @@ module packet_rx
       checked: s10_q.checked,
       pair_set: decision.pair_set,
       flow: decision.pair_set ? decision.pair : s10_q.flow,
+      edit: decided ? decision.edit : '0,
       hashed: s10_q.hashed,
       hash: s10_q.hash
   };

@@ -44,6 +44,7 @@ module network_card
       hashed: rx_verdict.hashed,
       hash: rx_verdict.hash,
       csum_valid: rx_verdict.checked,
+      edit: rx_verdict.edit,
       unwanted: !rx_verdict.wanted
   };
 

@@ -41,6 +41,7 @@ module virtio_net_rx
   localparam int unsigned FRAME_BEATS = 2 ** $clog2(2 * MAX_FRAME / BYTES);
   localparam int unsigned STORE_BEATS = FRAME_BEATS < 512 ? 512 : FRAME_BEATS;
   localparam int unsigned FRAMES = 128;
+  localparam int unsigned EDITS = 256;                               // more than the frames that wait for buffers, or have them
   localparam int unsigned HEAD_BEATS = NET_HDR_BYTES / BYTES;        // whole beats of the header,
   localparam int unsigned SHIFT = NET_HDR_BYTES % BYTES;             // and bytes of it in the next
 
@@ -79,7 +80,10 @@ module virtio_net_rx
 
   // ---- the store: takes every frame, and forgets what it cannot keep ----
   axis_if #(.DATA_W(DATA_W)) stored ();
+  axis_if #(.DATA_W(DATA_W)) as_came ();
   axis_if #(.DATA_W(DATA_W)) kept ();
+  stream_if #(.T(net_edit_t)) edit_in ();
+  stream_if #(.T(net_edit_t)) edit ();
   stream_if #(.T(frame_t)) frame_in ();
   stream_if #(.T(frame_t)) frame ();
   typedef struct packed {
@@ -109,7 +113,7 @@ module virtio_net_rx
 
   assign length  = length_q + in_q.bytes;
   assign lost    = lost_q || halt || !stored.tready || length > longest;
-  assign good    = !lost && !in_q.bad && !in_q.info.unwanted && frame_in.ready && 32'(in_q.info.vq) < QUEUES && !in_q.info.vq[0];
+  assign good    = !lost && !in_q.bad && !in_q.info.unwanted && frame_in.ready && edit_in.ready && 32'(in_q.info.vq) < QUEUES && !in_q.info.vq[0];
   assign ends_in = in_valid_q && in_q.last;
 
   assign rx.tready      = 1'b1;
@@ -132,8 +136,12 @@ module virtio_net_rx
   end
 
   axis_store #(.DATA_W(DATA_W), .DEPTH(STORE_BEATS)) store (
-      .clk, .rst, .in(stored), .commit(ends_in && good), .rollback(ends_in && !good), .out(kept), .room(), .empty()
+      .clk, .rst, .in(stored), .commit(ends_in && good), .rollback(ends_in && !good), .out(as_came), .room(), .empty()
   );
+  assign edit_in.valid = ends_in && good;
+  assign edit_in.data  = in_q.info.edit;
+  stream_fifo #(.T(net_edit_t), .DEPTH(EDITS)) edits (.clk, .rst, .in(edit_in), .out(edit), .empty());
+  virtio_net_edit #(.DATA_W(DATA_W)) change (.clk, .rst, .in(as_came), .edit, .out(kept));
   stream_fifo #(.T(frame_t), .DEPTH(FRAMES)) frames (.clk, .rst, .in(frame_in), .out(frame), .empty(no_frame));
 
   // ---- buffers for the frame ----

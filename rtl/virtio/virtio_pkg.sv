@@ -337,6 +337,14 @@ package virtio_pkg;
     logic [15:0] last_byte;  // its number, from 0
   } scatter_piece_t;
 
+  // What is changed in a frame for the host.
+  typedef struct packed {
+    logic [5:0] dscp;
+    logic       dscp_set;
+    logic [2:0] pcp;         // of the outer VLAN tag
+    logic       pcp_set;
+  } net_edit_t;
+
   // Beside a frame from the network.
   typedef struct packed {
     queue_t      vq;         // receive queue, unless the driver has chosen otherwise,
@@ -344,6 +352,7 @@ package virtio_pkg;
     logic        hashed;     // the packet has what the driver's hash is over,
     hash_index_t hash;       // and these are its lowest bits
     logic        csum_valid; // its checksums were verified
+    net_edit_t   edit;
     logic        unwanted;   // it is not for this device: not received, and not counted
   } net_rx_t;
 

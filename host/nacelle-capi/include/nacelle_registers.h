@@ -718,7 +718,7 @@
 
 #define NACELLE_CLASSIFIER_BASE 0x09000u
 #define NACELLE_CLASSIFIER_BLOCK_TYPE 0x434c4153u /* CLAS */
-#define NACELLE_CLASSIFIER_BLOCK_VERSION 0x00010000u
+#define NACELLE_CLASSIFIER_BLOCK_VERSION 0x00010001u
 
 #define NACELLE_CLASSIFIER_TYPE 0x000u /* r: 0x434c4153, "CLAS": the classifier. */
 #define NACELLE_CLASSIFIER_VERSION 0x004u /* r: Version of this block: major in the upper 16 bits, minor in the lower. */
@@ -726,8 +726,10 @@
 #define NACELLE_CLASSIFIER_POSITIONS 0x00cu /* r: Entries of the table with wildcards. The lowest position that matches decides. */
 #define NACELLE_CLASSIFIER_PAIRS 0x010u /* r: Pairs of queues of the network card; 0: there is none, and no frame can be given to the host. */
 #define NACELLE_CLASSIFIER_STATUS 0x014u /* r: What it does. */
-#define NACELLE_CLASSIFIER_STATUS_BUSY_SHIFT 0 /* A unit is loaded, or settings are about to be in use: every write but to ENTRY is refused. */
+#define NACELLE_CLASSIFIER_STATUS_BUSY_SHIFT 0 /* A unit is loaded, or settings are about to be in use: every write but to ENTRY and FLOW_* is refused. */
 #define NACELLE_CLASSIFIER_STATUS_BUSY_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_STATUS_FLOW_BUSY_SHIFT 1 /* A command is under way: every write to FLOW_* is refused; or the counters of a flow that was put wait for a cycle without a frame to be cleared: every command but FLOW_DELETE is. */
+#define NACELLE_CLASSIFIER_STATUS_FLOW_BUSY_MASK 0x00000002u
 #define NACELLE_CLASSIFIER_COMMAND 0x018u /* w: A bit that is written as 1 acts once. */
 #define NACELLE_CLASSIFIER_COMMAND_COMMIT_SHIFT 0 /* ENABLE, WIDE and OFFSET as written are in use, for every frame that ends from now on, and all of them together. */
 #define NACELLE_CLASSIFIER_COMMAND_COMMIT_MASK 0x00000001u
@@ -741,10 +743,64 @@
 #define NACELLE_CLASSIFIER_FRAMES 0x028u /* r: Frames for which the entry has decided. */
 #define NACELLE_CLASSIFIER_BYTES_LO 0x02cu /* r: Bytes of these frames, the lower 32 bits. */
 #define NACELLE_CLASSIFIER_BYTES_HI 0x030u /* r: The upper bits. */
+#define NACELLE_CLASSIFIER_FLOW_PLACES 0x034u /* r: Flows of IPv4 that there is room for; one of IPv6 takes the room of three. */
+#define NACELLE_CLASSIFIER_METERS 0x038u /* r: Meters, from 0. */
 #define NACELLE_CLASSIFIER_ENABLE 0x040u /* rw: Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read. */
 #define NACELLE_CLASSIFIER_ENABLE_WORDS 4u
 #define NACELLE_CLASSIFIER_WIDE 0x050u /* rw: Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read. */
-#define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined. */
+#define NACELLE_CLASSIFIER_FLOW_KEY 0x400u /* rw: What FLOW_PUT writes or FLOW_GET has read: words 0 to 3 destination, 4 to 7 source, an IPv4 address in the lowest bits; word 8 source port (upper half) and destination port; word 9 protocol, and bit 8: IPv6. */
+#define NACELLE_CLASSIFIER_FLOW_KEY_WORDS 10u
+#define NACELLE_CLASSIFIER_FLOW_ACTION 0x428u /* rw: The action of the flow of FLOW_KEY. */
+#define NACELLE_CLASSIFIER_FLOW_PUT 0x42cu /* w: The flow of FLOW_KEY with FLOW_ACTION is in this place, with counters of 0, for every frame that is looked up from now on. Refused if the place does not exist, or the key is of IPv6 without `whole` or the reverse. */
+#define NACELLE_CLASSIFIER_FLOW_PUT_ROW_SHIFT 0 /* Row of the bank. */
+#define NACELLE_CLASSIFIER_FLOW_PUT_ROW_MASK 0x000003ffu
+#define NACELLE_CLASSIFIER_FLOW_PUT_BANK_SHIFT 10 /* Bank. */
+#define NACELLE_CLASSIFIER_FLOW_PUT_BANK_MASK 0x00000400u
+#define NACELLE_CLASSIFIER_FLOW_PUT_SLOT_SHIFT 11 /* Slot of the row, 0 to 2. */
+#define NACELLE_CLASSIFIER_FLOW_PUT_SLOT_MASK 0x00001800u
+#define NACELLE_CLASSIFIER_FLOW_PUT_WHOLE_SHIFT 13 /* A flow of IPv6: all slots, from slot 0 on. */
+#define NACELLE_CLASSIFIER_FLOW_PUT_WHOLE_MASK 0x00002000u
+#define NACELLE_CLASSIFIER_FLOW_DELETE 0x430u /* w: This place is empty. */
+#define NACELLE_CLASSIFIER_FLOW_DELETE_ROW_SHIFT 0 /* Row of the bank. */
+#define NACELLE_CLASSIFIER_FLOW_DELETE_ROW_MASK 0x000003ffu
+#define NACELLE_CLASSIFIER_FLOW_DELETE_BANK_SHIFT 10 /* Bank. */
+#define NACELLE_CLASSIFIER_FLOW_DELETE_BANK_MASK 0x00000400u
+#define NACELLE_CLASSIFIER_FLOW_DELETE_SLOT_SHIFT 11 /* Slot of the row, 0 to 2. */
+#define NACELLE_CLASSIFIER_FLOW_DELETE_SLOT_MASK 0x00001800u
+#define NACELLE_CLASSIFIER_FLOW_DELETE_WHOLE_SHIFT 13 /* A flow of IPv6: all slots, from slot 0 on. */
+#define NACELLE_CLASSIFIER_FLOW_DELETE_WHOLE_MASK 0x00002000u
+#define NACELLE_CLASSIFIER_FLOW_GET 0x434u /* w: What is in this place is read: FLOW_KEY, FLOW_ACTION, FLOW_FRAMES and FLOW_BYTES have it when STATUS.flow_busy is 0. */
+#define NACELLE_CLASSIFIER_FLOW_GET_ROW_SHIFT 0 /* Row of the bank. */
+#define NACELLE_CLASSIFIER_FLOW_GET_ROW_MASK 0x000003ffu
+#define NACELLE_CLASSIFIER_FLOW_GET_BANK_SHIFT 10 /* Bank. */
+#define NACELLE_CLASSIFIER_FLOW_GET_BANK_MASK 0x00000400u
+#define NACELLE_CLASSIFIER_FLOW_GET_SLOT_SHIFT 11 /* Slot of the row, 0 to 2. */
+#define NACELLE_CLASSIFIER_FLOW_GET_SLOT_MASK 0x00001800u
+#define NACELLE_CLASSIFIER_FLOW_GET_WHOLE_SHIFT 13 /* A flow of IPv6: all slots, from slot 0 on. */
+#define NACELLE_CLASSIFIER_FLOW_GET_WHOLE_MASK 0x00002000u
+#define NACELLE_CLASSIFIER_FLOW_SEED_LO 0x438u /* rw: The lower half of the seed of the hash. */
+#define NACELLE_CLASSIFIER_FLOW_SEED_HI 0x43cu /* rw: The upper half. A write deletes all flows, for every frame from now on, and gives the hash this seed. Takes 3,200 cycles. To be random: see the page of the classifier. */
+#define NACELLE_CLASSIFIER_FLOW_FRAMES 0x440u /* r: Frames of the flow that FLOW_GET has read. */
+#define NACELLE_CLASSIFIER_FLOW_BYTES_LO 0x444u /* r: Their bytes, the lower 32 bits. */
+#define NACELLE_CLASSIFIER_FLOW_BYTES_HI 0x448u /* r: The upper bits. */
+#define NACELLE_CLASSIFIER_METER 0x480u /* rw: The meter that the other registers of meters are about. */
+#define NACELLE_CLASSIFIER_METER_RATE 0x484u /* rw: What is filled into the bucket every 16 cycles. In use after METER_COMMAND.put; what is in use is read, and is not defined without settings. */
+#define NACELLE_CLASSIFIER_METER_BURST 0x488u /* rw: What the bucket holds. Likewise. */
+#define NACELLE_CLASSIFIER_METER_MODE 0x48cu /* rw: How it works. Likewise. */
+#define NACELLE_CLASSIFIER_METER_MODE_FRAMES_SHIFT 0 /* Tokens are frames, else bytes without FCS. */
+#define NACELLE_CLASSIFIER_METER_MODE_FRAMES_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_METER_MODE_TO_HOST_SHIFT 1 /* Frames above the rate are for the host, else for nobody. */
+#define NACELLE_CLASSIFIER_METER_MODE_TO_HOST_MASK 0x00000002u
+#define NACELLE_CLASSIFIER_METER_COMMAND 0x490u /* w: A bit that is written as 1 acts once. */
+#define NACELLE_CLASSIFIER_METER_COMMAND_PUT_SHIFT 0 /* METER_RATE, METER_BURST and METER_MODE as written are in use, all together, with a full bucket and a counter of 0. */
+#define NACELLE_CLASSIFIER_METER_COMMAND_PUT_MASK 0x00000001u
+#define NACELLE_CLASSIFIER_METER_COMMAND_DELETE_SHIFT 1 /* The meter has no settings: nothing is above its rate. */
+#define NACELLE_CLASSIFIER_METER_COMMAND_DELETE_MASK 0x00000002u
+#define NACELLE_CLASSIFIER_METER_PRESENT 0x494u /* r: Meters with settings. */
+#define NACELLE_CLASSIFIER_METER_OVER 0x498u /* r: Frames above the rate since the settings were put. */
+#define NACELLE_CLASSIFIER_FLOW_USED 0x500u /* r: Places that are in use, of IPv6 all three slots: word 64 * slot + 32 * bank + row / 32. */
+#define NACELLE_CLASSIFIER_FLOW_USED_WORDS 192u
+#define NACELLE_CLASSIFIER_WORDS 0x800u /* rw: Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Words 34 and 35: the action, its lower half first. The others are kept for software. After power-on they are not defined. */
 #define NACELLE_CLASSIFIER_WORDS_WORDS 64u
 
 /* ---- Streaming socket ---- */

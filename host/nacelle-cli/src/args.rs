@@ -25,7 +25,7 @@ use nacelle_wire::admission::Token;
 use crate::failure::Failure;
 use crate::regions::RegionArgs;
 pub(crate) use copy::{CopyArgs, Place};
-pub(crate) use filter::FilterCommand;
+pub(crate) use filter::{Added, Deleted, FilterCommand};
 pub(crate) use guest_time::GuestTimeArgs;
 pub(crate) use inspect::{BenchArgs, DescribeArgs, DevicesArgs, DoctorArgs, ExplainArgs, ExportArgs, TopArgs};
 use parse::{

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use nacelle_ipbus::{Remote, RemoteError, SessionConfig, SessionError, Transaction};
-use nacelle_manage::Registers;
 use nacelle_manage::map::device;
+use nacelle_manage::{Access, Registers, access};
 use nacelle_wire::ipbus::InfoCode;
 
 use crate::failure::Failure;
@@ -135,6 +135,24 @@ impl Registers for RemoteRegisters {
     fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Failure> {
         let reads: Vec<_> = addresses.iter().map(|address| Transaction::Read { address: *address }).collect();
         self.transact(&reads)
+    }
+
+    /// What is waited for is mostly there at once: if not, all is done again, one by one.
+    fn access_all(&mut self, accesses: &[Access]) -> Result<Vec<u32>, Failure> {
+        let transactions: Vec<_> = accesses
+            .iter()
+            .map(|access| match *access {
+                Access::Write { address, value } => Transaction::Write { address, value },
+                Access::Read { address } | Access::Until { address, .. } => Transaction::Read { address },
+            })
+            .collect();
+        let values = self.transact(&transactions)?;
+        let reads = accesses.iter().filter(|access| !matches!(access, Access::Write { .. }));
+        let is_there = |(access, found): (&Access, &u32)| match *access {
+            Access::Until { mask, value, .. } => found & mask == value,
+            _ => true,
+        };
+        if reads.zip(&values).all(is_there) { Ok(values) } else { access(self, accesses) }
     }
 }
 

@@ -230,12 +230,17 @@ impl Registers for Control {
     }
 
     fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, Error> {
-        let mut values = Vec::with_capacity(addresses.len());
-        for addresses in addresses.chunks(MAX_ACCESSES) {
-            let accesses = addresses.iter().map(|address| Access::Read { address: *address }).collect();
-            let read = self.registers(accesses)?;
-            if read.len() != addresses.len() {
-                let why = format!("it answered {} reads by {} values", addresses.len(), read.len());
+        let accesses: Vec<_> = addresses.iter().map(|address| Access::Read { address: *address }).collect();
+        self.access_all(&accesses)
+    }
+
+    fn access_all(&mut self, accesses: &[Access]) -> Result<Vec<u32>, Error> {
+        let mut values = Vec::with_capacity(accesses.len());
+        for accesses in accesses.chunks(MAX_ACCESSES) {
+            let wanted = accesses.iter().filter(|access| !matches!(access, Access::Write { .. })).count();
+            let read = self.registers(accesses.to_vec())?;
+            if read.len() != wanted {
+                let why = format!("it answered {wanted} reads by {} values", read.len());
                 return Err(Error::Management { name: self.name.clone(), why });
             }
             values.extend(read);

@@ -38,6 +38,17 @@ pub trait Registers {
     fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), Self::Error> {
         writes.iter().try_for_each(|(address, value)| self.write(*address, *value))
     }
+
+    /// Does several of any kind, in this order, and gives what [`access`] does. A way that can carry many at a time does so.
+    ///
+    /// # Errors
+    /// As [`Registers::read`]: those before the one that failed are done.
+    fn access_all(&mut self, accesses: &[Access]) -> Result<Vec<u32>, Self::Error>
+    where
+        Self: Sized,
+    {
+        access(self, accesses)
+    }
 }
 
 /// One access to a register.

@@ -18,7 +18,7 @@ DECODERS = {
     "images": ["compute/images/image_store.sv"],
     "sensors": ["telemetry/board_sensors.sv"],
     "copy": ["copy/copy_registers.sv"],
-    "classifier": ["classify/classify_registers.sv"],
+    "classifier": ["classify/classify_registers.sv", "classify/classify_flow_registers.sv", "classify/classify_meter_registers.sv"],
     "socket": ["compute/socket/socket_registers.sv", "compute/socket/socket_swap.sv"],
     "stream": ["compute/stream/stream_registers.sv"],
     "traffic": ["compute/kernels/kernel_traffic.sv"],

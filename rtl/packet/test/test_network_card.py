@@ -260,24 +260,28 @@ async def a_rule_decides_over_the_class(dut, rule: str, mode: str) -> None:
 
 @cocotb.test()
 async def a_rule_chooses_the_pair(dut) -> None:
+    """And what is changed in the frame. What is no matter of rules is not changed."""
     bench = await CardBench(dut).start(MODES["shared"])
     verdict = struct("card_pkg::card_verdict_t")
-    flows = set()
+    flows, edits = set(), set()
 
     async def watch() -> None:
         while True:
             await RisingEdge(dut.clk)
             if int(dut.card_rx_tvalid.value) and int(dut.card_rx_tlast.value):
-                flows.add(int(verdict.unpack(int(dut.card_rx_verdict.value)).flow))
+                found = verdict.unpack(int(dut.card_rx_verdict.value))
+                flows.add(int(found.flow))
+                edits.add((found.edit.pcp_set and found.edit.pcp, found.edit.dscp_set and found.edit.dscp))
 
     cocotb.start_soon(watch())
     for number in range(4):
         flows.clear()
-        dut.classified.value = rules.HOST | rules.pair(number)
+        edits.clear()
+        dut.classified.value = rules.HOST | rules.pair(number) | rules.edit(pcp=number + 1, dscp=60 - number)
         for _ in range(8):
             bench.rx.send(frames.tcp(b"x" * 60))
         await bench.settle()
-        assert flows == {number}
+        assert flows == {number} and edits == {(number + 1, 60 - number)}
         assert len(bench.got) == 8 * (number + 1)
 
 

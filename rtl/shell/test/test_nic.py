@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from nacelle_sim import NO_RATE_LIMIT
 from nacelle_tb.cci import address
-from nacelle_tb.classifier import DROP, MIRROR, Rule
+from nacelle_tb.classifier import DROP, MIRROR, Rule, edit, edited
 from nacelle_tb.load import Flow, Load
 from nacelle_tb.long import rounds
 from nacelle_tb.nic import IOVA, SIZE, Nic, now
@@ -248,14 +248,14 @@ def set_rules(device: SimDevice, table: dict[int, Rule]) -> None:
 
 
 def test_rules_for_rdma(nic: Nic) -> None:
-    """One queue pair is cut off by a rule, another one is mirrored to the driver, while a third knows nothing of it; when the rules
-    are gone the first one goes on, with nothing lost."""
+    """One queue pair is cut off by a rule, another one is mirrored to the driver, with another DSCP, while a third knows nothing of
+    it; when the rules are gone the first one goes on, with nothing lost."""
     device = nic.device
     flows = [Flow(qpn, "write", 256, 2, (0x1000_0000 + (qpn << 20),)) for qpn in (2, 3, 4)]
     cut, mirrored, other = flows
     load = Load(device, flows)
     load.run(2000)
-    set_rules(device, {0: Rule(DROP, qpn=cut.qpn), 40: Rule(MIRROR, qpn=mirrored.qpn)})
+    set_rules(device, {0: Rule(DROP, qpn=cut.qpn), 40: Rule(MIRROR | edit(dscp=46), qpn=mirrored.qpn)})
     done = [flow.done for flow in flows]
     load.go(6000)
     assert cut.done == done[0] and cut.under_way
@@ -266,6 +266,7 @@ def test_rules_for_rdma(nic: Nic) -> None:
     for _ in range(10):
         frame = Ether(nic.received().frame)
         assert frame[UDP].dport == 4791 and frame[BTH].dqpn == mirrored.qpn
+        assert frame[IP].tos >> 2 == 46 and frame == Ether(edited(bytes(frame), dscp=46))
     set_rules(device, {})
     load.run(2000)
     load.check()

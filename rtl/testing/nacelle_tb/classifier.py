@@ -26,6 +26,16 @@ def pair(number: int) -> int:
     return PAIR_SET | number << 3
 
 
+def meter(number: int) -> int:
+    """The part of an action that names a meter."""
+    return 1 << 8 | number << 9
+
+
+def edit(pcp: int | None = None, dscp: int | None = None) -> int:
+    """The part of an action that changes the copy of the host."""
+    return (0 if pcp is None else 1 << 13 | pcp << 14) | (0 if dscp is None else 1 << 17 | dscp << 18)
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a frame must have; None: anything."""
@@ -110,7 +120,7 @@ class Rule:
         return len(window) == WINDOW and masked == [b & m for b, m in zip(self.window, self.window_mask, strict=True)]
 
     def words(self, quarter: int) -> list[int]:
-        """Words 0 to 34 of the entry, or of this quarter of a wide one."""
+        """Words 0 to 35 of the entry, or of this quarter of a wide one."""
         value: dict[str, int] = {}
         mask: dict[str, int] = {}
 
@@ -156,7 +166,7 @@ class Rule:
         values, masks = key(value, address, bytes_), key(mask, address_mask, bytes_mask)
         low = (1 << CHUNK_W) - 1
         chunks = [(masks >> CHUNK_W * i & low) << CHUNK_W | values >> CHUNK_W * i & low for i in range(CHUNKS)]
-        return [*chunks, self.action]
+        return [*chunks, self.action & 0xFFF, self.action >> 12]
 
     def _address(self, quarter: int) -> tuple[int, int]:
         """Value and mask of the address bits of this quarter."""
@@ -171,6 +181,92 @@ class Rule:
             mask = mask << bits | (int(network.netmask) if network else 0)
         shift = 0 if self.version == 4 else 64 * (GROUP - 1 - quarter)
         return value >> shift & 2**64 - 1, mask >> shift & 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What an exact flow is found by."""
+
+    source: str
+    destination: str
+    protocol: int
+    source_port: int = 0
+    destination_port: int = 0
+
+    @classmethod
+    def of(cls, frame: bytes) -> Flow | None:
+        """That of a frame, as scapy reads it. None: it is of no flow."""
+        behind = Ether(frame).payload
+        for _ in range(2):
+            if isinstance(behind, TAGS):
+                behind = behind.payload
+        ip = behind
+        if not isinstance(ip, IP | IPv6):
+            return None
+        fourth = isinstance(ip, IP)
+        protocol = ip.proto if fourth else ip.nh
+        if (fourth and (ip.frag or ip.flags.MF)) or (not fourth and protocol == 44):
+            return None
+        if protocol not in (6, 17):
+            return cls(ip.src, ip.dst, protocol)
+        l4 = ip.payload
+        if (fourth and ip.options) or not isinstance(l4, TCP | UDP):
+            return None
+        return cls(ip.src, ip.dst, protocol, l4.sport, l4.dport)
+
+    @property
+    def v6(self) -> bool:
+        """Whether it is of IPv6."""
+        return ":" in self.source
+
+    @property
+    def key(self) -> int:
+        """As the registers have it."""
+        source, destination = (int(ipaddress.ip_address(address)) for address in (self.source, self.destination))
+        upper = (int(self.v6) << 8 | self.protocol) << 32 | self.source_port << 16 | self.destination_port
+        return upper << 256 | source << 128 | destination
+
+
+class FlowHash:
+    """The rows of a flow, one in each bank, for a seed."""
+
+    CHUNKS, ROWS, ROW_W = 50, 64, 10
+
+    def __init__(self, seed: int) -> None:
+        whole = (1 << 64) - 1
+        self.numbers: list[list[int]] = []
+        for _ in range(self.CHUNKS):
+            row = []
+            for _ in range(self.ROWS):
+                seed = seed ^ seed << 13 & whole
+                seed ^= seed >> 7
+                seed = seed ^ seed << 17 & whole
+                row.append(((seed >> 32) + seed & 0xFFFFFFFF) >> 32 - 2 * self.ROW_W)
+            self.numbers.append(row)
+
+    def rows(self, flow: Flow) -> tuple[int, int]:
+        """Of bank 0 and of bank 1."""
+        found = 0
+        for chunk, numbers in enumerate(self.numbers):
+            found ^= numbers[flow.key >> CHUNK_W * chunk & self.ROWS - 1]
+        return found & (1 << self.ROW_W) - 1, found >> self.ROW_W
+
+
+def edited(frame: bytes, pcp: int | None = None, dscp: int | None = None) -> bytes:
+    """The frame with this VLAN priority and DSCP, by scapy. Its IPv4 header checksum is right."""
+    ether: Packet = Ether(frame)
+    if pcp is not None and isinstance(ether.payload, TAGS):
+        ether.payload.prio = pcp
+    behind = ether.payload
+    for _ in range(2):
+        if isinstance(behind, TAGS):
+            behind = behind.payload
+    if dscp is not None and isinstance(behind, IP):
+        behind.tos = dscp << 2 | behind.tos & 3
+        del behind.chksum
+    if dscp is not None and isinstance(behind, IPv6):
+        behind.tc = dscp << 2 | behind.tc & 3
+    return bytes(ether)
 
 
 class _Widths:

@@ -46,11 +46,12 @@ class InfoNetwork(Network):
         self._info.value = item[1]
 
     def give(self, frame: bytes, vq: int = 0, csum_valid: bool = False, bad: bool = False, unwanted: bool = False,
-             hash: int | None = None, fixed: bool = False) -> None:  # fmt: skip
-        """A frame to a receive queue, and the lowest bits of the packet's hash if it has one."""
+             hash: int | None = None, fixed: bool = False, pcp: int | None = None, dscp: int | None = None) -> None:  # fmt: skip
+        """A frame to a receive queue, the lowest bits of the packet's hash if it has one, and what is changed in it."""
         step = self.bytes_per_beat
+        edit = {"pcp": pcp or 0, "pcp_set": pcp is not None, "dscp": dscp or 0, "dscp_set": dscp is not None}
         record = self._record.pack(
-            vq=vq, fixed=fixed, csum_valid=csum_valid, unwanted=unwanted, hashed=hash is not None, hash=hash or 0
+            vq=vq, fixed=fixed, csum_valid=csum_valid, unwanted=unwanted, hashed=hash is not None, hash=hash or 0, edit=edit
         )
         for at in range(0, len(frame), step):
             chunk = frame[at : at + step]

@@ -9,6 +9,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 from nacelle_tb.bench import run
+from nacelle_tb.classifier import edited
 from nacelle_tb.long import alternately
 from nacelle_tb.planes import network_card
 from nacelle_tb.streams import wait_cycles
@@ -19,6 +20,7 @@ from net_bench import FEATURES, MAX_FRAME, NetBench, features, params
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Raw
 
 
 def lengths() -> int:
@@ -255,6 +257,28 @@ async def frames_arrive_as_they_are(dut, stall: float, event_idx: bool) -> None:
             while frames[number]:
                 assert (await bench.received(number)).frame == frames[number].popleft()
     assert await bench.counter("RX", 0) + await bench.counter("RX", 1) == 48
+
+
+@cocotb.test()
+async def frames_are_changed_one_by_one(dut) -> None:
+    """As the rule of each says, whatever those beside it have, are too long, or are not wanted."""
+    bench = NetBench(dut, stall=0.3)
+    await bench.begin()
+    for _ in range(40):
+        bench.post(0, [1536])
+    bench.publish(0)
+    await wait_cycles(dut, 800)
+    wanted = deque()
+    for _ in range(60):
+        ether = Ether(src="02:00:00:00:00:02", dst="02:00:00:00:00:01") / random.choice([Dot1Q(vlan=5, prio=1), Dot1Q(vlan=6)])
+        frame = bytes(ether / IP(src="10.0.0.1", dst="10.0.0.2", tos=3) / UDP() / Raw(random.randbytes(random.randrange(800))))
+        pcp, dscp = random.choice([None, 0, 7]), random.choice([None, 0, 46])
+        unwanted, bad = random.random() < 0.2, random.random() < 0.2
+        bench.rx.give(frame, pcp=pcp, dscp=dscp, unwanted=unwanted, bad=bad)
+        if not unwanted and not bad and len(wanted) < 40:
+            wanted.append(edited(frame, pcp, dscp))
+    while wanted:
+        assert (await bench.received()).frame == wanted.popleft()
 
 
 @cocotb.test()
@@ -685,6 +709,8 @@ def test_virtio_net(width: int, pairs: int) -> None:
         env["COCOTB_TEST_FILTER"] = "come_back_without|no_gap.*0|headers_say|used_lengths|checksums_are|mtu|beside"
     else:
         env |= at_width(
-            width, "as_they_are.*stall=0.3|no_gap.*0|longest|checksums|used_lengths|headers_say|answered", everything_at=512
+            width,
+            "as_they_are.*stall=0.3|changed_one|no_gap.*0|longest|checksums|used_lengths|headers_say|answered",
+            everything_at=512,
         )
     run("virtio_net", __file__, params=params(width, pairs), ports=network_card(width), random_state=True, env=env)

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use nacelle_manage::classifier::Rule;
+use nacelle_manage::classifier::{Flow, FlowKey, Meter, Rule, RuleError};
 
 use super::RegistersArgs;
 
@@ -16,17 +16,20 @@ pub(crate) enum FilterCommand {
     ///
     /// Conditions: ip, ip6, src PREFIX, dst PREFIX, arp, ethertype N, mac ADDRESS, tagged, untagged, vlan N, inner-vlan N, tcp, udp,
     /// protocol N, src-port N, dst-port N, roce, opcode N, qpn N, fragment, no-fragment, bytes HEX[/MASK]. Then one action: drop, host,
-    /// mirror, device or default; behind host, mirror and default also queue N. The rule with the lowest priority decides.
+    /// mirror, device or default; behind host, mirror and default also queue N, vlan-priority N and dscp N (of the host's
+    /// copy); behind all but drop meter N. The rule with the lowest priority decides.
+    ///
+    /// With the word flow in front, one of 4096 and more exact flows, which go before all rules: nacelle filter add DEVICE flow
+    /// src 10.0.0.1 dst 10.0.0.2 tcp src-port 80 dst-port 5000 host queue 1
+    ///
+    /// With the word meter in front, one of 16 limits of a rate, in bytes or frames per second: nacelle filter add DEVICE meter 3
+    /// rate 125000000 burst 65536, with frames and host behind it. Rules and flows that end with meter 3 share it.
     Add(RuleArgs),
-    /// Delete the rules at these positions, all in one change
-    Delete {
-        #[command(flatten)]
-        device: RegistersArgs,
-        /// Positions, as 'nacelle filter list' shows them
-        #[arg(required = true, value_name = "POSITION")]
-        positions: Vec<usize>,
-    },
-    /// Make the rules of a file those of the device, all in one change: a rule a line; an empty file deletes all
+    /// Delete the rules at these positions, all in one change; or a flow: flow src 10.0.0.1 dst 10.0.0.2
+    /// protocol 1; or the settings of a meter: meter 3
+    Delete(DeleteArgs),
+    /// Make the rules of a file those of the device, all in one change, and then its meters and flows, each in one: a rule, meter
+    /// or flow a line; an empty file deletes all
     Set {
         #[command(flatten)]
         device: RegistersArgs,
@@ -44,9 +47,61 @@ pub(crate) struct RuleArgs {
     words: Vec<String>,
 }
 
+/// The words that a flow and a meter begin with.
+const FLOW: &str = "flow";
+const METER: &str = "meter";
+const METERS: u8 = 16;
+
+/// What is added.
+pub(crate) enum Added {
+    Rule(Rule),
+    Flow(Flow),
+    Meter(Meter),
+}
+
 impl RuleArgs {
-    /// The rule.
-    pub(crate) fn rule(&self) -> Result<Rule, nacelle_manage::classifier::RuleError> {
-        self.words.join(" ").parse()
+    /// The rule or flow.
+    pub(crate) fn what(&self) -> Result<Added, RuleError> {
+        let text = self.words.join(" ");
+        match text.split_once(' ') {
+            Some((FLOW, flow)) => flow.parse().map(Added::Flow),
+            Some((METER, meter)) => meter.parse().map(Added::Meter),
+            _ => text.parse().map(Added::Rule),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    pub(crate) device: RegistersArgs,
+    /// Positions, as 'nacelle filter list' shows them; or the word flow, and the flow without its action; or the word meter, and a
+    /// number
+    #[arg(required = true, num_args = 1.., value_name = "POSITION")]
+    words: Vec<String>,
+}
+
+/// What is deleted.
+pub(crate) enum Deleted {
+    Positions(Vec<usize>),
+    Flow(FlowKey),
+    Meter(u8),
+}
+
+impl DeleteArgs {
+    /// The rules or the flow.
+    pub(crate) fn what(&self) -> Result<Deleted, RuleError> {
+        let not = |word: &str, what: &str| RuleError::new(format!("{word:?} is no {what}"));
+        match self.words.join(" ").split_once(' ') {
+            Some((FLOW, flow)) => flow.parse().map(Deleted::Flow),
+            Some((METER, meter)) => match meter.parse() {
+                Ok(number) if number < METERS => Ok(Deleted::Meter(number)),
+                _ => Err(not(meter, "meter")),
+            },
+            _ => {
+                let position = |word: &String| word.parse().map_err(|_| not(word, "position"));
+                self.words.iter().map(position).collect::<Result<_, _>>().map(Deleted::Positions)
+            }
+        }
     }
 }

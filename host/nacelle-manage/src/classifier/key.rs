@@ -5,19 +5,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nacelle_wire::MacAddr;
 
-use super::rule::{Action, Family, Match, Prefix, Rule, Target, WINDOW, Window};
+use super::rule::{Action, Edit, Family, Match, Prefix, Rule, Target, WINDOW, Window};
 
 /// Positions that a wide entry takes.
 pub(super) const QUARTERS: usize = 4;
 /// Words of an entry that are used.
-pub(super) const WORDS: usize = 37;
+pub(super) const WORDS: usize = 38;
 const CHUNK_BITS: u32 = 6;
 const CHUNK: u32 = (1 << CHUNK_BITS) - 1;
 /// Chunks of the quarter; those of what all positions see are behind them.
 const QUARTER_CHUNKS: usize = 16;
 const CHUNKS: usize = 34;
-const ACTION: usize = 34;
-const PRIORITY: [usize; 2] = [35, 36];
+/// Words of the action, the lower half first, and of the priority.
+const ACTION: [usize; 2] = [34, 35];
+const PRIORITY: [usize; 2] = [36, 37];
 const WORD_BITS: u32 = 12;
 const ADDRESS_LOW: u32 = 32;
 
@@ -48,6 +49,12 @@ const CARD_ALWAYS: u32 = 1 << 1;
 const CARD_NEVER: u32 = 2 << 1;
 const QUEUE_LOW: u32 = 3;
 const QUEUE_SET: u32 = 1 << 5;
+const METERED: u32 = 1 << 8;
+const METER_LOW: u32 = 9;
+const VLAN_PRIORITY_SET: u32 = 1 << 13;
+const VLAN_PRIORITY_LOW: u32 = 14;
+const DSCP_SET: u32 = 1 << 17;
+const DSCP_LOW: u32 = 18;
 
 /// Bits, and which of them are compared.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -185,7 +192,7 @@ fn common(matches: &Match) -> Terms {
     terms
 }
 
-fn action_word(action: Action) -> u32 {
+pub(super) fn action_word(action: Action) -> u32 {
     let target = match action.target {
         Target::Default => 0,
         Target::Drop => KEEP_AWAY | CARD_NEVER,
@@ -193,10 +200,15 @@ fn action_word(action: Action) -> u32 {
         Target::Mirror => CARD_ALWAYS,
         Target::Device => CARD_NEVER,
     };
-    target | action.queue.map_or(0, |queue| QUEUE_SET | u32::from(queue) << QUEUE_LOW)
+    let part = |value: Option<u8>, set: u32, low: u32| value.map_or(0, |value| set | u32::from(value) << low);
+    target
+        | part(action.queue, QUEUE_SET, QUEUE_LOW)
+        | part(action.meter, METERED, METER_LOW)
+        | part(action.edit.vlan_priority, VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW)
+        | part(action.edit.dscp, DSCP_SET, DSCP_LOW)
 }
 
-fn action(word: u32) -> Option<Action> {
+pub(super) fn action(word: u32) -> Option<Action> {
     let target = match word & (KEEP_AWAY | CARD_ALWAYS | CARD_NEVER) {
         0 => Target::Default,
         1 => return None,
@@ -206,8 +218,11 @@ fn action(word: u32) -> Option<Action> {
         5 => Target::Drop,
         _ => return None,
     };
-    let queue = (word & QUEUE_SET != 0).then_some((word >> QUEUE_LOW & 3) as u8);
-    Some(Action { target, queue })
+    let part = |set: u32, low: u32, most: u32| (word & set != 0).then_some((word >> low & most) as u8);
+    let edit =
+        Edit { vlan_priority: part(VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW, 7), dscp: part(DSCP_SET, DSCP_LOW, 63) };
+    let (queue, meter) = (part(QUEUE_SET, QUEUE_LOW, 3), part(METERED, METER_LOW, 15));
+    Some(Action { target, queue, meter, edit })
 }
 
 /// The words of a rule at one of the positions that it takes: the `quarter`th of a wide one; of another it makes no difference.
@@ -223,9 +238,10 @@ pub(super) fn words(rule: &Rule, quarter: usize) -> [u32; WORDS] {
     for (number, word) in words.iter_mut().enumerate().take(CHUNKS) {
         *word = if number < QUARTER_CHUNKS { own.chunk(number) } else { common.chunk(number - QUARTER_CHUNKS) };
     }
-    words[ACTION] = action_word(rule.action);
-    words[PRIORITY[0]] = u32::from(rule.priority) & ((1 << WORD_BITS) - 1);
-    words[PRIORITY[1]] = u32::from(rule.priority) >> WORD_BITS;
+    for (places, value) in [(ACTION, action_word(rule.action)), (PRIORITY, rule.priority.into())] {
+        words[places[0]] = value & ((1 << WORD_BITS) - 1);
+        words[places[1]] = value >> WORD_BITS;
+    }
     words
 }
 
@@ -301,10 +317,11 @@ pub(super) fn rule(entry: &[[u32; WORDS]]) -> Option<Rule> {
         fragment: common.flag(FRAGMENT),
         window,
     };
-    let priority = entry[0][PRIORITY[0]] | entry[0][PRIORITY[1]] << WORD_BITS;
-    let found = Rule { priority: priority as u16, matches, action: action(entry[0][ACTION])? };
+    let value = |places: [usize; 2]| entry[0][places[0]] | entry[0][places[1]] << WORD_BITS;
+    let found = Rule { priority: value(PRIORITY) as u16, matches, action: action(value(ACTION))? };
     // Whatever the words say that a rule cannot: the rule would not be these words.
-    let same = entry.iter().enumerate().all(|(quarter, entry)| words(&found, quarter)[..=ACTION] == entry[..=ACTION]);
+    let same =
+        entry.iter().enumerate().all(|(quarter, entry)| words(&found, quarter)[..PRIORITY[0]] == entry[..PRIORITY[0]]);
     (same && found.is_wide() == (entry.len() == QUARTERS)).then_some(found)
 }
 
@@ -322,6 +339,7 @@ mod tests {
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
             "priority 1 untagged ethertype 0x88b5 default queue 0",
             "priority 1 tagged roce no-fragment drop",
+            "priority 4097 udp host queue 1 vlan-priority 5 dscp 46 meter 15",
             "priority 1 fragment bytes 0a0b/ff0f drop",
             "priority 1 dst ff02::/16 bytes 00112233445566778899aabbccddeeff drop",
         ] {
@@ -336,7 +354,9 @@ mod tests {
     #[test]
     fn words_of_others_are_no_rule() {
         let good = words(&"priority 1 src 10.0.0.0/8 drop".parse().unwrap(), 0);
-        for (word, change) in [(0, 0x40), (ACTION, 4), (ACTION, 0x800), (10, 0x041), (33, 0x820)] {
+        for (word, change) in
+            [(0, 0x40), (ACTION[0], 4), (ACTION[0], 0x800), (ACTION[1], 0x800), (10, 0x041), (33, 0x820)]
+        {
             let mut bad = good;
             bad[word] ^= change;
             assert_eq!(rule(&[bad]), None, "word {word}");

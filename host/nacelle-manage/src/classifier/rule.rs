@@ -9,14 +9,16 @@ use nacelle_wire::MacAddr;
 
 /// Bytes of the window.
 pub(super) const WINDOW: usize = 16;
-/// The last place at which the window can begin.
-pub(super) const MAX_OFFSET: u8 = 112;
 /// Highest VLAN.
 const MAX_VLAN: u32 = 4094;
 /// Highest number of a pair of queues that an action can name.
 const MAX_QUEUE: u32 = 3;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+const MAX_PRIORITY: u32 = 7;
+const MAX_DSCP: u32 = 63;
+/// Highest number of a meter.
+pub(super) const MAX_METER: u32 = 15;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
 const ARP: u16 = 0x0806;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -27,8 +29,20 @@ const TAGS: [u16; 2] = [0x8100, 0x88a8];
 #[error("{0}")]
 pub struct RuleError(String);
 
-fn wrong<T>(what: impl Into<String>) -> Result<T, RuleError> {
-    Err(RuleError(what.into()))
+impl RuleError {
+    /// What is wrong.
+    #[must_use]
+    pub fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+
+    pub(super) fn in_line(number: usize, error: &Self) -> Self {
+        Self(format!("line {number}: {error}"))
+    }
+}
+
+pub(super) fn wrong<T>(what: impl Into<String>) -> Result<T, RuleError> {
+    Err(RuleError::new(what))
 }
 
 /// What a frame carries.
@@ -163,6 +177,19 @@ pub struct Action {
     pub target: Target,
     /// The pair of queues of the network card that it is put into; without, the card deals it out by its flow.
     pub queue: Option<u8>,
+    /// The meter above whose rate nobody gets it, or only the host.
+    pub meter: Option<u8>,
+    /// What is changed in the copy that the host gets.
+    pub edit: Edit,
+}
+
+/// What is changed in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Edit {
+    /// Priority of its outer VLAN tag, if it has one.
+    pub vlan_priority: Option<u8>,
+    /// DSCP of its IPv4 or IPv6 header.
+    pub dscp: Option<u8>,
 }
 
 /// A rule. Of those that a frame matches, that with the lowest priority decides; of several with the same, the first one.
@@ -186,14 +213,32 @@ impl Rule {
 }
 
 /// The words of a rule as it is read.
-struct Words<'a>(std::str::SplitWhitespace<'a>);
+#[derive(Clone)]
+pub(super) struct Words<'a>(std::str::SplitWhitespace<'a>);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        self.0.next()
+    }
+}
 
 impl<'a> Words<'a> {
-    fn value(&mut self, of: &str) -> Result<&'a str, RuleError> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self(text.split_whitespace())
+    }
+
+    pub(super) fn value(&mut self, of: &str) -> Result<&'a str, RuleError> {
         self.0.next().ok_or_else(|| RuleError(format!("there must be something behind {of}")))
     }
 
-    fn number(&mut self, of: &str, most: u32) -> Result<u32, RuleError> {
+    /// What is left of them.
+    pub(super) fn rest(self) -> String {
+        self.0.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn number(&mut self, of: &str, most: u32) -> Result<u32, RuleError> {
         let text = self.value(of)?;
         let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u32::from_str_radix(digits, 16));
         match number {
@@ -203,7 +248,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn set<T>(place: &mut Option<T>, value: T, of: &str) -> Result<(), RuleError> {
+pub(super) fn set<T>(place: &mut Option<T>, value: T, of: &str) -> Result<(), RuleError> {
     if place.replace(value).is_some() { wrong(format!("{of} contradicts what is before it")) } else { Ok(()) }
 }
 
@@ -223,7 +268,7 @@ impl Match {
     }
 
     /// Takes the condition that begins with `word`. False if none does.
-    fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, RuleError> {
+    pub(super) fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, RuleError> {
         match word {
             "ip" => self.be(Family::Ip, word)?,
             "ip6" => self.be(Family::Ip6, word)?,
@@ -274,7 +319,7 @@ impl Match {
         Ok(true)
     }
 
-    fn check(&self) -> Result<(), RuleError> {
+    pub(super) fn check(&self) -> Result<(), RuleError> {
         if self.tagged == Some(false) && (self.vlan.is_some() || self.inner_vlan.is_some()) {
             return wrong("a frame without a tag is in no VLAN");
         }
@@ -335,7 +380,7 @@ impl FromStr for Action {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        let mut words = Words(text.split_whitespace());
+        let mut words = Words::new(text);
         let name = words.value("the conditions")?;
         if name == "stream" {
             return wrong("stream: this version has no stream sockets");
@@ -344,17 +389,24 @@ impl FromStr for Action {
             let known = Target::ALL.map(|(_, name)| name).join(", ");
             return wrong(format!("{name:?} is neither a condition nor an action; actions are {known}"));
         };
-        let queue = match words.0.next() {
-            None => None,
-            Some("queue") if matches!(target, Target::Default | Target::Host | Target::Mirror) => {
-                Some(words.number("queue", MAX_QUEUE)? as u8)
+        let (mut queue, mut meter, mut edit) = (None, None, Edit::default());
+        let may_be_for_host = matches!(target, Target::Default | Target::Host | Target::Mirror);
+        while let Some(word) = words.next() {
+            match word {
+                "queue" if may_be_for_host => {
+                    set(&mut queue, words.number(word, MAX_QUEUE)? as u8, word)?;
+                }
+                "meter" if target != Target::Drop => {
+                    set(&mut meter, words.number(word, MAX_METER)? as u8, word)?;
+                }
+                "vlan-priority" if may_be_for_host => {
+                    set(&mut edit.vlan_priority, words.number(word, MAX_PRIORITY)? as u8, word)?;
+                }
+                "dscp" if may_be_for_host => set(&mut edit.dscp, words.number(word, MAX_DSCP)? as u8, word)?,
+                more => return wrong(format!("{more:?} behind the action {name}")),
             }
-            Some(more) => return wrong(format!("{more:?} behind the action {name}")),
-        };
-        match words.0.next() {
-            None => Ok(Self { target, queue }),
-            Some(more) => wrong(format!("{more:?} behind the action")),
         }
+        Ok(Self { target, queue, meter, edit })
     }
 }
 
@@ -362,16 +414,16 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        let mut words = Words(text.split_whitespace());
+        let mut words = Words::new(text);
         let mut priority = None;
         let mut matches = Match::default();
         loop {
-            let rest = words.0.clone();
+            let rest = words.clone();
             let Some(word) = words.0.next() else { return wrong("there is no action, such as drop, at the end") };
             if word == "priority" {
                 set(&mut priority, words.number(word, 0xffff)? as u16, word)?;
             } else if !matches.take(word, &mut words)? {
-                let action = rest.collect::<Vec<_>>().join(" ").parse()?;
+                let action = rest.rest().parse()?;
                 matches.check()?;
                 return Ok(Self { priority: priority.unwrap_or(u16::MAX / 2), matches, action });
             }
@@ -383,7 +435,10 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Target::ALL.into_iter().find(|(target, _)| *target == self.target).map_or("", |(_, name)| name);
         f.write_str(name)?;
-        self.queue.map_or(Ok(()), |queue| write!(f, " queue {queue}"))
+        self.queue.map_or(Ok(()), |queue| write!(f, " queue {queue}"))?;
+        self.edit.vlan_priority.map_or(Ok(()), |priority| write!(f, " vlan-priority {priority}"))?;
+        self.edit.dscp.map_or(Ok(()), |dscp| write!(f, " dscp {dscp}"))?;
+        self.meter.map_or(Ok(()), |meter| write!(f, " meter {meter}"))
     }
 }
 
@@ -435,29 +490,6 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Reads a file of rules: one a line, `#` begins a comment, and a line `offset N` says where the window is. The rules in order of their
-/// priority, and the offset.
-///
-/// # Errors
-/// With the number of the line that is wrong.
-pub fn parse_rules(text: &str) -> Result<(Vec<Rule>, u8), RuleError> {
-    let mut rules: Vec<Rule> = Vec::new();
-    let mut offset = None;
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let in_line = |error: RuleError| RuleError(format!("line {number}: {error}"));
-        if let Some(value) = line.strip_prefix("offset ") {
-            let mut words = Words(value.split_whitespace());
-            let value = words.number("offset", MAX_OFFSET.into()).map_err(in_line)?;
-            set(&mut offset, value as u8, "offset").map_err(in_line)?;
-        } else if !line.is_empty() {
-            rules.push(line.parse().map_err(in_line)?);
-        }
-    }
-    rules.sort_by_key(|rule| rule.priority);
-    Ok((rules, offset.unwrap_or(0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,6 +499,8 @@ mod tests {
         for text in [
             "priority 10 src 10.0.0.0/8 udp dst-port 4791 drop",
             "priority 0 host queue 3",
+            "priority 0 udp device meter 7",
+            "priority 0 udp mirror queue 1 vlan-priority 0 dscp 63 meter 7",
             "priority 7 ip6 tcp dst-port 22 mirror",
             "priority 7 src 2001:db8::/32 dst fe80::1 opcode 0x04 qpn 0x12 device",
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
@@ -490,6 +524,12 @@ mod tests {
             ("drop queue 1", "\"queue\" behind the action drop"),
             ("host queue 4", "queue 4: it must be a number up to 3"),
             ("host queue 1 2", "\"2\" behind the action"),
+            ("host queue 1 queue 2", "queue contradicts"),
+            ("host meter 16", "meter 16: it must be a number up to 15"),
+            ("host dscp 64", "dscp 64: it must be a number up to 63"),
+            ("host vlan-priority 8", "up to 7"),
+            ("device dscp 1", "\"dscp\" behind the action device"),
+            ("drop meter 1", "\"meter\" behind the action drop"),
             ("src 10.0.0.1/8 drop", "it is 10.0.0.0/8"),
             ("src 10.0.0.0/33 drop", "from 1 to 32"),
             ("src 10.0.0.0/0 drop", "from 1 to 32"),
@@ -518,17 +558,5 @@ mod tests {
             let error = text.parse::<Rule>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
-        let error = parse_rules("# nothing\nudp drop\n\ntcp drp # x\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 4: \"drp\""), "{error}");
-        assert!(parse_rules("offset 113\n").is_err() && parse_rules("offset 1\noffset 2\n").is_err());
-    }
-
-    #[test]
-    fn a_file_is_in_order_of_priority() {
-        let (rules, offset) =
-            parse_rules("offset 14\npriority 5 udp drop\npriority 1 tcp drop # first\npriority 5 arp host\n").unwrap();
-        let text: Vec<String> = rules.iter().map(Rule::to_string).collect();
-        assert_eq!(text, ["priority 1 tcp drop", "priority 5 udp drop", "priority 5 arp host"]);
-        assert_eq!(offset, 14);
     }
 }

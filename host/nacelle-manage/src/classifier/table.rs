@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::flow::{Flow, FlowKey};
 use super::key::{self, QUARTERS, WORDS};
-use super::rule::{Rule, Target};
+use super::meter::Meter;
+use super::rule::{Action, Edit, Rule, Target};
 use crate::Registers;
 use crate::map::{Chain, classifier as map};
 use crate::registers::PATIENCE;
@@ -31,12 +33,12 @@ pub enum ClassifierError<E> {
     Unexpected(&'static str),
     /// A rule for the host of a device without a network card.
     #[error("{0}: this device has no network card, so no frame can be given to its host")]
-    NoCard(Rule),
+    NoCard(String),
     /// A rule for a pair of queues that the card has not.
     #[error("{rule}: the network card has {pairs} pairs of queues, from 0")]
     NoQueue {
         /// The rule.
-        rule: Rule,
+        rule: String,
         /// How many there are.
         pairs: u32,
     },
@@ -48,6 +50,21 @@ pub enum ClassifierError<E> {
         /// Those that are free.
         free: usize,
     },
+    /// Both rows of a flow are full, and nothing in them can move away.
+    #[error("flow {0}: there is no room for it: its places are taken, and what is there has nowhere to go")]
+    NoPlace(Flow),
+    /// There is no such flow.
+    #[error("there is no flow {0}")]
+    NoFlow(FlowKey),
+    /// The rate of a meter is too low or too high for the device.
+    #[error("{0}: the device cannot have this rate: it is nothing within 16 cycles, or more than 4096 within them")]
+    NoRate(Meter),
+    /// The meter has no settings.
+    #[error("meter {0} has no settings")]
+    NoMeter(u8),
+    /// The system gives no random numbers, of which the hash of the flows is made.
+    #[error("the system gives no random numbers")]
+    NoRandom,
     /// There is none at that position.
     #[error("there is no rule at position {0}")]
     NoRule(usize),
@@ -114,9 +131,9 @@ impl Layout {
 ///
 /// Nothing guards it against another user at the same time: the last change stays.
 pub struct Classifier<'a, R> {
-    registers: &'a mut R,
-    base: u32,
-    pairs: u32,
+    pub(super) registers: &'a mut R,
+    pub(super) base: u32,
+    pub(super) pairs: u32,
 }
 
 impl<'a, R: Registers> Classifier<'a, R> {
@@ -181,7 +198,7 @@ impl<'a, R: Registers> Classifier<'a, R> {
     /// # Errors
     /// If the device cannot do what it says, or there is no room.
     pub fn add(&mut self, rule: &Rule) -> Result<usize, ClassifierError<R::Error>> {
-        self.check(rule)?;
+        self.check(rule.action, rule)?;
         let now = self.rules()?;
         let gap = gap(&now.entries, rule);
         let taken = taken(&now.entries);
@@ -229,7 +246,7 @@ impl<'a, R: Registers> Classifier<'a, R> {
     /// If the device cannot do what one says, or there is no room beside the rules in use.
     pub fn replace(&mut self, rules: &[Rule], offset: u8) -> Result<(), ClassifierError<R::Error>> {
         for rule in rules {
-            self.check(rule)?;
+            self.check(rule.action, rule)?;
         }
         let now = self.rules()?;
         let taken = taken(&now.entries);
@@ -242,12 +259,15 @@ impl<'a, R: Registers> Classifier<'a, R> {
         self.commit(&of(&layout).collect::<Vec<_>>(), offset)
     }
 
-    fn check(&self, rule: &Rule) -> Result<(), ClassifierError<R::Error>> {
-        let for_host = matches!(rule.action.target, Target::Host | Target::Mirror) || rule.action.queue.is_some();
+    /// Whether the device can do what `rule` says.
+    pub(super) fn check(&self, action: Action, rule: &impl ToString) -> Result<(), ClassifierError<R::Error>> {
+        let for_host = matches!(action.target, Target::Host | Target::Mirror)
+            || action.queue.is_some()
+            || action.edit != Edit::default();
         match self.pairs {
-            0 if for_host => Err(ClassifierError::NoCard(*rule)),
-            pairs if rule.action.queue.is_some_and(|queue| u32::from(queue) >= pairs) => {
-                Err(ClassifierError::NoQueue { rule: *rule, pairs })
+            0 if for_host => Err(ClassifierError::NoCard(rule.to_string())),
+            pairs if action.queue.is_some_and(|queue| u32::from(queue) >= pairs) => {
+                Err(ClassifierError::NoQueue { rule: rule.to_string(), pairs })
             }
             _ => Ok(()),
         }
@@ -311,11 +331,11 @@ impl<'a, R: Registers> Classifier<'a, R> {
         words.try_into().map_err(|_| ClassifierError::Unexpected("a read gave another number of words"))
     }
 
-    fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, ClassifierError<R::Error>> {
+    pub(super) fn read_all(&mut self, addresses: &[u32]) -> Result<Vec<u32>, ClassifierError<R::Error>> {
         self.registers.read_all(addresses).map_err(ClassifierError::Access)
     }
 
-    fn write(&mut self, address: u32, value: u32) -> Result<(), ClassifierError<R::Error>> {
+    pub(super) fn write(&mut self, address: u32, value: u32) -> Result<(), ClassifierError<R::Error>> {
         self.registers.write(address, value).map_err(ClassifierError::Access)
     }
 }

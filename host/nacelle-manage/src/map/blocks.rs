@@ -1615,7 +1615,7 @@ pub mod classifier {
     pub const BLOCK: Block = Block {
         name: "classifier",
         kind: *b"CLAS",
-        version: 0x00010000,
+        version: 0x00010001,
         registers: &[
             TYPE,
             VERSION,
@@ -1630,8 +1630,28 @@ pub mod classifier {
             FRAMES,
             BYTES_LO,
             BYTES_HI,
+            FLOW_PLACES,
+            METERS,
             ENABLE,
             WIDE,
+            FLOW_KEY,
+            FLOW_ACTION,
+            FLOW_PUT,
+            FLOW_DELETE,
+            FLOW_GET,
+            FLOW_SEED_LO,
+            FLOW_SEED_HI,
+            FLOW_FRAMES,
+            FLOW_BYTES_LO,
+            FLOW_BYTES_HI,
+            METER,
+            METER_RATE,
+            METER_BURST,
+            METER_MODE,
+            METER_COMMAND,
+            METER_PRESENT,
+            METER_OVER,
+            FLOW_USED,
             WORDS,
         ],
     };
@@ -1645,10 +1665,12 @@ pub mod classifier {
     pub const POSITIONS: Register = Register { name: "POSITIONS", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries of the table with wildcards. The lowest position that matches decides." };
     /// Pairs of queues of the network card; 0: there is none, and no frame can be given to the host.
     pub const PAIRS: Register = Register { name: "PAIRS", offset: 0x10, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Pairs of queues of the network card; 0: there is none, and no frame can be given to the host." };
-    /// `STATUS.busy`: A unit is loaded, or settings are about to be in use: every write but to ENTRY is refused.
-    pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A unit is loaded, or settings are about to be in use: every write but to ENTRY is refused." };
+    /// `STATUS.busy`: A unit is loaded, or settings are about to be in use: every write but to ENTRY and FLOW_* is refused.
+    pub const STATUS_BUSY: Field = Field { name: "busy", low: 0, width: 1, doc: "A unit is loaded, or settings are about to be in use: every write but to ENTRY and FLOW_* is refused." };
+    /// `STATUS.flow_busy`: A command is under way: every write to FLOW_* is refused; or the counters of a flow that was put wait for a cycle without a frame to be cleared: every command but FLOW_DELETE is.
+    pub const STATUS_FLOW_BUSY: Field = Field { name: "flow_busy", low: 1, width: 1, doc: "A command is under way: every write to FLOW_* is refused; or the counters of a flow that was put wait for a cycle without a frame to be cleared: every command but FLOW_DELETE is." };
     /// What it does.
-    pub const STATUS: Register = Register { name: "STATUS", offset: 0x14, count: None, mode: Mode::Read, mask: 0x1, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_BUSY], doc: "What it does." };
+    pub const STATUS: Register = Register { name: "STATUS", offset: 0x14, count: None, mode: Mode::Read, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[STATUS_BUSY, STATUS_FLOW_BUSY], doc: "What it does." };
     /// `COMMAND.commit`: ENABLE, WIDE and OFFSET as written are in use, for every frame that ends from now on, and all of them together.
     pub const COMMAND_COMMIT: Field = Field { name: "commit", low: 0, width: 1, doc: "ENABLE, WIDE and OFFSET as written are in use, for every frame that ends from now on, and all of them together." };
     /// `COMMAND.clear`: The counters of the entry of ENTRY are 0.
@@ -1669,12 +1691,84 @@ pub mod classifier {
     pub const BYTES_LO: Register = Register { name: "BYTES_LO", offset: 0x2c, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Bytes of these frames, the lower 32 bits." };
     /// The upper bits.
     pub const BYTES_HI: Register = Register { name: "BYTES_HI", offset: 0x30, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper bits." };
+    /// Flows of IPv4 that there is room for; one of IPv6 takes the room of three.
+    pub const FLOW_PLACES: Register = Register { name: "FLOW_PLACES", offset: 0x34, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Flows of IPv4 that there is room for; one of IPv6 takes the room of three." };
+    /// Meters, from 0.
+    pub const METERS: Register = Register { name: "METERS", offset: 0x38, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Meters, from 0." };
     /// Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read.
     pub const ENABLE: Register = Register { name: "ENABLE", offset: 0x40, count: Some(4), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Entries that are looked at, of those whose words are loaded as they are. In use after COMMAND.commit; what is in use is read." };
     /// Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read.
     pub const WIDE: Register = Register { name: "WIDE", offset: 0x50, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Groups of four positions that are one entry. In use after COMMAND.commit; what is in use is read." };
-    /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined.
-    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Word 34: the action. The others are kept for software. After power-on they are not defined." };
+    /// What FLOW_PUT writes or FLOW_GET has read: words 0 to 3 destination, 4 to 7 source, an IPv4 address in the lowest bits; word 8 source port (upper half) and destination port; word 9 protocol, and bit 8: IPv6.
+    pub const FLOW_KEY: Register = Register { name: "FLOW_KEY", offset: 0x400, count: Some(10), mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What FLOW_PUT writes or FLOW_GET has read: words 0 to 3 destination, 4 to 7 source, an IPv4 address in the lowest bits; word 8 source port (upper half) and destination port; word 9 protocol, and bit 8: IPv6." };
+    /// The action of the flow of FLOW_KEY.
+    pub const FLOW_ACTION: Register = Register { name: "FLOW_ACTION", offset: 0x428, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The action of the flow of FLOW_KEY." };
+    /// `FLOW_PUT.row`: Row of the bank.
+    pub const FLOW_PUT_ROW: Field = Field { name: "row", low: 0, width: 10, doc: "Row of the bank." };
+    /// `FLOW_PUT.bank`: Bank.
+    pub const FLOW_PUT_BANK: Field = Field { name: "bank", low: 10, width: 1, doc: "Bank." };
+    /// `FLOW_PUT.slot`: Slot of the row, 0 to 2.
+    pub const FLOW_PUT_SLOT: Field = Field { name: "slot", low: 11, width: 2, doc: "Slot of the row, 0 to 2." };
+    /// `FLOW_PUT.whole`: A flow of IPv6: all slots, from slot 0 on.
+    pub const FLOW_PUT_WHOLE: Field = Field { name: "whole", low: 13, width: 1, doc: "A flow of IPv6: all slots, from slot 0 on." };
+    /// The flow of FLOW_KEY with FLOW_ACTION is in this place, with counters of 0, for every frame that is looked up from now on. Refused if the place does not exist, or the key is of IPv6 without `whole` or the reverse.
+    pub const FLOW_PUT: Register = Register { name: "FLOW_PUT", offset: 0x42c, count: None, mode: Mode::Write, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[FLOW_PUT_ROW, FLOW_PUT_BANK, FLOW_PUT_SLOT, FLOW_PUT_WHOLE], doc: "The flow of FLOW_KEY with FLOW_ACTION is in this place, with counters of 0, for every frame that is looked up from now on. Refused if the place does not exist, or the key is of IPv6 without `whole` or the reverse." };
+    /// `FLOW_DELETE.row`: Row of the bank.
+    pub const FLOW_DELETE_ROW: Field = Field { name: "row", low: 0, width: 10, doc: "Row of the bank." };
+    /// `FLOW_DELETE.bank`: Bank.
+    pub const FLOW_DELETE_BANK: Field = Field { name: "bank", low: 10, width: 1, doc: "Bank." };
+    /// `FLOW_DELETE.slot`: Slot of the row, 0 to 2.
+    pub const FLOW_DELETE_SLOT: Field = Field { name: "slot", low: 11, width: 2, doc: "Slot of the row, 0 to 2." };
+    /// `FLOW_DELETE.whole`: A flow of IPv6: all slots, from slot 0 on.
+    pub const FLOW_DELETE_WHOLE: Field = Field { name: "whole", low: 13, width: 1, doc: "A flow of IPv6: all slots, from slot 0 on." };
+    /// This place is empty.
+    pub const FLOW_DELETE: Register = Register { name: "FLOW_DELETE", offset: 0x430, count: None, mode: Mode::Write, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[FLOW_DELETE_ROW, FLOW_DELETE_BANK, FLOW_DELETE_SLOT, FLOW_DELETE_WHOLE], doc: "This place is empty." };
+    /// `FLOW_GET.row`: Row of the bank.
+    pub const FLOW_GET_ROW: Field = Field { name: "row", low: 0, width: 10, doc: "Row of the bank." };
+    /// `FLOW_GET.bank`: Bank.
+    pub const FLOW_GET_BANK: Field = Field { name: "bank", low: 10, width: 1, doc: "Bank." };
+    /// `FLOW_GET.slot`: Slot of the row, 0 to 2.
+    pub const FLOW_GET_SLOT: Field = Field { name: "slot", low: 11, width: 2, doc: "Slot of the row, 0 to 2." };
+    /// `FLOW_GET.whole`: A flow of IPv6: all slots, from slot 0 on.
+    pub const FLOW_GET_WHOLE: Field = Field { name: "whole", low: 13, width: 1, doc: "A flow of IPv6: all slots, from slot 0 on." };
+    /// What is in this place is read: FLOW_KEY, FLOW_ACTION, FLOW_FRAMES and FLOW_BYTES have it when STATUS.flow_busy is 0.
+    pub const FLOW_GET: Register = Register { name: "FLOW_GET", offset: 0x434, count: None, mode: Mode::Write, mask: 0x3fff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[FLOW_GET_ROW, FLOW_GET_BANK, FLOW_GET_SLOT, FLOW_GET_WHOLE], doc: "What is in this place is read: FLOW_KEY, FLOW_ACTION, FLOW_FRAMES and FLOW_BYTES have it when STATUS.flow_busy is 0." };
+    /// The lower half of the seed of the hash.
+    pub const FLOW_SEED_LO: Register = Register { name: "FLOW_SEED_LO", offset: 0x438, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The lower half of the seed of the hash." };
+    /// The upper half. A write deletes all flows, for every frame from now on, and gives the hash this seed. Takes 3,200 cycles. To be random: see the page of the classifier.
+    pub const FLOW_SEED_HI: Register = Register { name: "FLOW_SEED_HI", offset: 0x43c, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper half. A write deletes all flows, for every frame from now on, and gives the hash this seed. Takes 3,200 cycles. To be random: see the page of the classifier." };
+    /// Frames of the flow that FLOW_GET has read.
+    pub const FLOW_FRAMES: Register = Register { name: "FLOW_FRAMES", offset: 0x440, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames of the flow that FLOW_GET has read." };
+    /// Their bytes, the lower 32 bits.
+    pub const FLOW_BYTES_LO: Register = Register { name: "FLOW_BYTES_LO", offset: 0x444, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Their bytes, the lower 32 bits." };
+    /// The upper bits.
+    pub const FLOW_BYTES_HI: Register = Register { name: "FLOW_BYTES_HI", offset: 0x448, count: None, mode: Mode::Read, mask: 0xff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The upper bits." };
+    /// The meter that the other registers of meters are about.
+    pub const METER: Register = Register { name: "METER", offset: 0x480, count: None, mode: Mode::ReadWrite, mask: 0xf, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "The meter that the other registers of meters are about." };
+    /// What is filled into the bucket every 16 cycles. In use after METER_COMMAND.put; what is in use is read, and is not defined without settings.
+    pub const METER_RATE: Register = Register { name: "METER_RATE", offset: 0x484, count: None, mode: Mode::ReadWrite, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What is filled into the bucket every 16 cycles. In use after METER_COMMAND.put; what is in use is read, and is not defined without settings." };
+    /// What the bucket holds. Likewise.
+    pub const METER_BURST: Register = Register { name: "METER_BURST", offset: 0x488, count: None, mode: Mode::ReadWrite, mask: 0xffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "What the bucket holds. Likewise." };
+    /// `METER_MODE.frames`: Tokens are frames, else bytes without FCS.
+    pub const METER_MODE_FRAMES: Field = Field { name: "frames", low: 0, width: 1, doc: "Tokens are frames, else bytes without FCS." };
+    /// `METER_MODE.to_host`: Frames above the rate are for the host, else for nobody.
+    pub const METER_MODE_TO_HOST: Field = Field { name: "to_host", low: 1, width: 1, doc: "Frames above the rate are for the host, else for nobody." };
+    /// How it works. Likewise.
+    pub const METER_MODE: Register = Register { name: "METER_MODE", offset: 0x48c, count: None, mode: Mode::ReadWrite, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[METER_MODE_FRAMES, METER_MODE_TO_HOST], doc: "How it works. Likewise." };
+    /// `METER_COMMAND.put`: METER_RATE, METER_BURST and METER_MODE as written are in use, all together, with a full bucket and a counter of 0.
+    pub const METER_COMMAND_PUT: Field = Field { name: "put", low: 0, width: 1, doc: "METER_RATE, METER_BURST and METER_MODE as written are in use, all together, with a full bucket and a counter of 0." };
+    /// `METER_COMMAND.delete`: The meter has no settings: nothing is above its rate.
+    pub const METER_COMMAND_DELETE: Field = Field { name: "delete", low: 1, width: 1, doc: "The meter has no settings: nothing is above its rate." };
+    /// A bit that is written as 1 acts once.
+    pub const METER_COMMAND: Register = Register { name: "METER_COMMAND", offset: 0x490, count: None, mode: Mode::Write, mask: 0x3, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[METER_COMMAND_PUT, METER_COMMAND_DELETE], doc: "A bit that is written as 1 acts once." };
+    /// Meters with settings.
+    pub const METER_PRESENT: Register = Register { name: "METER_PRESENT", offset: 0x494, count: None, mode: Mode::Read, mask: 0xffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Meters with settings." };
+    /// Frames above the rate since the settings were put.
+    pub const METER_OVER: Register = Register { name: "METER_OVER", offset: 0x498, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Frames above the rate since the settings were put." };
+    /// Places that are in use, of IPv6 all three slots: word 64 * slot + 32 * bank + row / 32.
+    pub const FLOW_USED: Register = Register { name: "FLOW_USED", offset: 0x500, count: Some(192), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Places that are in use, of IPv6 all three slots: word 64 * slot + 32 * bank + row / 32." };
+    /// Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Words 34 and 35: the action, its lower half first. The others are kept for software. After power-on they are not defined.
+    pub const WORDS: Register = Register { name: "WORDS", offset: 0x800, count: Some(64), mode: Mode::ReadWrite, mask: 0xfff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Words 0 to 33: a piece of the key, value in bits 5:0 and in bits 11:6 which of them are compared. Words 34 and 35: the action, its lower half first. The others are kept for software. After power-on they are not defined." };
 }
 
 /// Streaming socket.
