@@ -30,8 +30,8 @@ class Dpdk:
     root: Path
 
     def testpmd(self, *of_environment: str) -> list[str]:
-        """What starts dpdk-testpmd with these options of its environment layer: by its own loader, since this machine's C library may
-        be older. It needs no huge pages and no devices of this machine."""
+        """What starts dpdk-testpmd with these options of its environment layer: by its own loader, since this machine's C library
+        may be older. It needs no huge pages and no devices of this machine."""
         libraries = self.root / LIBRARIES
         paths = f"{libraries}:{self.root / 'lib/x86_64-linux-gnu'}"
         return [
