@@ -53,7 +53,7 @@ module flow_path
   logic        key_valid;
   key_t        head;
   logic [15:0] length;
-  classify_headers #(.DATA_W(DATA_W)) headers (.clk, .rst, .line, .offset('0), .valid(key_valid), .key(head), .length);
+  classify_headers #(.DATA_W(DATA_W)) headers (.clk, .rst, .line, .offset('0), .valid(key_valid), .key(head), .length, .sound());
 
   function automatic ip_addr_t mapped(ipv4_addr_t ip);
     return {80'd0, 16'hffff, ip};
