@@ -212,7 +212,7 @@ def test_host_and_device_agree() -> None:
     rtl = {name: kind(rings[ring], int(number)) for name, ring, number in found}
     source = (ROOT / "host" / "nacelle-manage" / "src" / "event_log.rs").read_text()
     host = {name: int(number, 16) for name, number in re.findall(r"const (\w+): Self = Self\(0x(\w\w)\);", source)}
-    assert len(rtl) == 22
+    assert len(rtl) == 23
     assert rtl == host
 
 
