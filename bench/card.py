@@ -25,6 +25,10 @@ LINE_BYTES = 50
 """100 Gbit/s at 250 MHz, a cycle"""
 ON_THE_LINE = 24
 """Preamble, FCS and gap"""
+ROOM = 16 << 10
+"""Bytes of frames that are under way to the driver: the receive stores have room for them"""
+PATIENCE = 20_000
+"""Cycles"""
 FRAMES, FIRST = 400, 100
 """Frames of a run, and how many of them pass before it is measured"""
 WAYS = {"receive": (True, False), "transmit": (False, True), "both": (True, True)}
@@ -42,9 +46,10 @@ def nic(data_w: int) -> Iterator[Nic]:
         device.slot.check()
 
 
-def frame_of(card: Nic, length: int) -> bytes:
-    """One that no unit of the device takes."""
-    return (bytes(card.ether())[:12] + b"\x88\xb5").ljust(length, b"\0")
+def frame_of(card: Nic, length: int, leaves: bool = False) -> bytes:
+    """One that no unit of the device takes, to the card or from it."""
+    addresses = bytes(card.ether())[:12]
+    return ((addresses[6:] + addresses[:6] if leaves else addresses) + b"\x88\xb5").ljust(length, b"\0")
 
 
 class Way:
@@ -89,12 +94,12 @@ def cycles_a_frame(data_w: int, length: int, receives: bool, transmits: bool) ->
             ways.append(Way(card, 0, [Buffer(heap.take(2048), 2048, True) for _ in range(QUEUE)]))
         if transmits:
             at = heap.take(room)
-            card.driver.memory.write(at, header() + frame)
+            card.driver.memory.write(at, header() + frame_of(card, length, leaves=True))
             ways.append(Way(card, 1, [Buffer(at, room)] * QUEUE))
         device.step(4000)
         arriving = 0
         while min(way.done for way in ways) < FRAMES:
-            while receives and arriving < ways[0].done + 3 * QUEUE // 4:
+            while receives and arriving < ways[0].done + min(3 * QUEUE // 4, ROOM // length):
                 device.send(frame)
                 arriving += 1
             device.step(20)
@@ -102,7 +107,7 @@ def cycles_a_frame(data_w: int, length: int, receives: bool, transmits: bool) ->
                 pass
             for way in ways:
                 way.step()
-            if device.stats.cycles > 2_000_000:
+            if device.stats.cycles > 200_000:
                 raise RuntimeError(f"frames of {length} bytes do not pass")
         if lost := card.counter("RX_NO_BUFFER") + device.counter("packet_drop_overflow"):
             raise RuntimeError(f"{lost} frames were dropped")
@@ -116,19 +121,23 @@ def latencies(data_w: int, length: int) -> tuple[int, int]:
         frame = frame_of(card, length)
         card.post(8)
         device.send(frame)
-        while driver.queues[0].take() is None:
+        for _ in range(PATIENCE):
+            if driver.queues[0].take() is not None:
+                break
             device.step(1)
         seen = device.stats.cycles
         stamp = device.rx_stamp()
         if stamp is None:
             raise RuntimeError("the frame has not entered")
+        frame = frame_of(card, length, leaves=True)
         while device.pull() is not None:
             pass
         driver.transmit(frame)
         begin = device.stats.cycles
         now(driver.show(1))
-        while (sent := device.recv()) is None or sent.frame != frame:
-            pass
+        sent = device.recv(PATIENCE)
+        if sent is None or sent.frame != frame:
+            raise RuntimeError("the frame has not left")
         return seen - stamp.last_beat, sent.first_beat - begin
 
 
