@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole device, simulated; and lets the tests of this folder import each other's helpers."""
+"""The whole device, simulated."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from nacelle_tb.session import SimDevice, configure
 from nacelle_tb.widths import WIDTHS
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(params=WIDTHS)

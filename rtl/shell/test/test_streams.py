@@ -12,13 +12,13 @@ from nacelle_sim import NO_RATE_LIMIT
 from nacelle_tb.cci import address, blocks
 from nacelle_tb.event_log import logged
 from nacelle_tb.load import Flow, Load
+from nacelle_tb.nic import IOVA, SIZE, Nic, now
 from nacelle_tb.session import SimDevice, configure
 from nacelle_tb.svtypes import constant
 from nacelle_tb.virtio import DATA_VALID
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
-from test_nic import IOVA, SIZE, Nic, now
 
 OUTSIDE, HOST = "10.0.0.50", "192.168.7.2"
 ENTRIES = [(6, 5000, 40000), (17, 5001, 40001)]
