@@ -49,15 +49,6 @@ module icmp_echo
     logic [15:0] payload_length;
   } taken_t;
 
-  // The checksum after one of the covered words has changed from `old` to `new_` (RFC 1624, equation 3).
-  function automatic logic [15:0] updated(logic [15:0] checksum, logic [15:0] old, logic [15:0] new_);
-    logic [17:0] sum;
-    logic [16:0] folded;
-    sum = 18'(16'(~checksum)) + 18'(16'(~old)) + 18'(new_);
-    folded = 17'(sum[15:0]) + 17'(sum[17:16]);
-    return ~(folded[15:0] + 16'(folded[16]));
-  endfunction
-
   frame_rx_t      frame;
   l3_t            ip;
   icmp_echo_hdr_t icmp;
@@ -85,9 +76,9 @@ module icmp_echo
           identification: ip.fragment.identification,
           reserved: ip.fragment.reserved,
           df: ip.fragment.df,
-          header_checksum: updated(ip.header_checksum, {ip.hop_limit, IPPROTO_ICMP}, {TTL, IPPROTO_ICMP}),
-          icmp_checksum: v6 ? updated(icmp.checksum, {ICMPV6_ECHO_REQUEST, 8'd0}, {ICMPV6_ECHO_REPLY, 8'd0})
-                            : updated(icmp.checksum, {ICMP_ECHO_REQUEST, 8'd0}, {ICMP_ECHO_REPLY, 8'd0}),
+          header_checksum: checksum_updated(ip.header_checksum, {ip.hop_limit, IPPROTO_ICMP}, {TTL, IPPROTO_ICMP}),
+          icmp_checksum: v6 ? checksum_updated(icmp.checksum, {ICMPV6_ECHO_REQUEST, 8'd0}, {ICMPV6_ECHO_REPLY, 8'd0})
+                            : checksum_updated(icmp.checksum, {ICMP_ECHO_REQUEST, 8'd0}, {ICMP_ECHO_REPLY, 8'd0}),
           identifier: icmp.identifier,
           sequence_number: icmp.sequence_number,
           payload_length: frame.payload_length

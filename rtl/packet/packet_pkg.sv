@@ -439,4 +439,13 @@ package packet_pkg;
     r.header_checksum = ~ipv4_header_sum(r);
     return r;
   endfunction
+
+  // A checksum after one of the words that it covers has changed from `old` to `new_` (RFC 1624, equation 3). One that was wrong stays so.
+  function automatic logic [15:0] checksum_updated(logic [15:0] checksum, logic [15:0] old, logic [15:0] new_);
+    logic [17:0] sum;
+    logic [16:0] folded;
+    sum = 18'(16'(~checksum)) + 18'(16'(~old)) + 18'(new_);
+    folded = 17'(sum[15:0]) + 17'(sum[17:16]);
+    return ~(folded[15:0] + 16'(folded[16]));
+  endfunction
 endpackage

@@ -26,14 +26,6 @@ module virtio_net_edit
   localparam int unsigned SUM = 10;                                        // of the header checksum in the IPv4 header
   typedef logic [$clog2(BEATS+1)-1:0] beat_t;
 
-  // RFC 1624, eqn. 3, for one word.
-  function automatic logic [15:0] mended(logic [15:0] sum, logic [15:0] old, logic [15:0] now);
-    logic [17:0] s;
-    s = 18'(16'(~sum)) + 18'(16'(~old)) + 18'(now);
-    s = 18'(s[15:0]) + 18'(s[17:16]);
-    return ~(s[15:0] + 16'(s[16]));
-  endfunction
-
   // ---- what has been seen of the frame, this beat included; a byte is changed for what is before it, which has been seen by then ----
   beat_t index_q;                                                          // BEATS: this and all further ones
   logic [SEEN-1:0][7:0] before_q, seen, changed;
@@ -59,7 +51,7 @@ module virtio_net_edit
       automatic logic [7:0] tos = {now.dscp, seen[l3+1][1:0]};
       if (now.dscp_set && tags[t] && ethertype == ETHERTYPE_IPV4 && seen[l3][7:4] == 4'd4) begin
         changed[l3+1] = tos;
-        {changed[l3+SUM], changed[l3+SUM+1]} = mended({seen[l3+SUM], seen[l3+SUM+1]}, {seen[l3], seen[l3+1]}, {seen[l3], tos});
+        {changed[l3+SUM], changed[l3+SUM+1]} = checksum_updated({seen[l3+SUM], seen[l3+SUM+1]}, {seen[l3], seen[l3+1]}, {seen[l3], tos});
       end
       if (now.dscp_set && tags[t] && ethertype == ETHERTYPE_IPV6 && seen[l3][7:4] == 4'd6)
         {changed[l3][3:0], changed[l3+1][7:6]} = now.dscp;
