@@ -139,6 +139,7 @@ def test_meters_limit(nic: Wire, tmp_path: Path) -> None:
     change(nic, "delete", "own", "meter", "3")
     assert answers(nic)
     assert "meter 3 has no settings" in refused(nic, 2, "delete", "own", "meter", "3")
+    assert "meter 40 has no settings" in refused(nic, 2, "delete", "own", "meter", "40")
     file = tmp_path / "meters"
     file.write_text("meter 3 rate 1000000 burst 2000\nmeter 5 rate 5000 burst 10 frames host\n")
     change(nic, "set", "own", str(file))

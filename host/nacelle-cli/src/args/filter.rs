@@ -50,7 +50,6 @@ pub(crate) struct RuleArgs {
 /// The words that a flow and a meter begin with.
 const FLOW: &str = "flow";
 const METER: &str = "meter";
-const METERS: u8 = 16;
 
 /// What is added.
 pub(crate) enum Added {
@@ -94,10 +93,7 @@ impl DeleteArgs {
         let not = |word: &str, what: &str| RuleError::new(format!("{word:?} is no {what}"));
         match self.words.join(" ").split_once(' ') {
             Some((FLOW, flow)) => flow.parse().map(Deleted::Flow),
-            Some((METER, meter)) => match meter.parse() {
-                Ok(number) if number < METERS => Ok(Deleted::Meter(number)),
-                _ => Err(not(meter, "meter")),
-            },
+            Some((METER, meter)) => meter.parse().map(Deleted::Meter).map_err(|_| not(meter, "meter")),
             _ => {
                 let position = |word: &String| word.parse().map_err(|_| not(word, "position"));
                 self.words.iter().map(position).collect::<Result<_, _>>().map(Deleted::Positions)

@@ -8,11 +8,11 @@ use super::key;
 use super::places::{Hash, Place, Places, Slot, Step};
 use super::table::{Classifier, ClassifierError, Counts};
 use crate::map::classifier as map;
-use crate::registers::PATIENCE;
 use crate::{Access, MAX_ACCESSES, Registers};
 
 /// Words of FLOW_USED.
 const USED_WORDS: u32 = 192;
+const FLOWS_BUSY: &str = "its flows stay busy";
 /// Seeds that are tried for a table that is empty.
 const SEEDS: usize = 16;
 
@@ -164,13 +164,7 @@ impl<R: Registers> Classifier<'_, R> {
     }
 
     fn flows_ready(&mut self) -> Result<(), ClassifierError<R::Error>> {
-        let status = map::STATUS.at(self.base);
-        for _ in 0..PATIENCE {
-            if self.read_all(&[status])?[0] >> map::STATUS_FLOW_BUSY.low & 1 == 0 {
-                return Ok(());
-            }
-        }
-        Err(ClassifierError::Unexpected("its flows stay busy"))
+        self.wait_while(map::STATUS_FLOW_BUSY, FLOWS_BUSY)
     }
 
     /// What is in those of these places that are in use, row by row, with its counters if asked for; a flow of IPv6 is in slot 0.
@@ -256,7 +250,7 @@ impl<R: Registers> Classifier<'_, R> {
             let values = self.registers.access_all(&accesses).map_err(ClassifierError::Access)?;
             for values in values.chunks(registers.len() + 1) {
                 if values[0] & busy != 0 {
-                    return Err(ClassifierError::Unexpected("its flows stay busy"));
+                    return Err(ClassifierError::Unexpected(FLOWS_BUSY));
                 }
                 found.push(values[1..].to_vec());
             }

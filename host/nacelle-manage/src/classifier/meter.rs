@@ -137,7 +137,7 @@ impl<R: Registers> Classifier<'_, R> {
     /// If it has none.
     pub fn delete_meter(&mut self, number: u8) -> Result<(), ClassifierError<R::Error>> {
         let present = self.read_all(&[map::METER_PRESENT.at(self.base)])?[0];
-        if present >> number & 1 == 0 {
+        if u32::from(number) > MAX_METER || present >> number & 1 == 0 {
             return Err(ClassifierError::NoMeter(number));
         }
         let writes = [

@@ -8,7 +8,7 @@ use super::key::{self, QUARTERS, WORDS};
 use super::meter::Meter;
 use super::rule::{Action, Edit, Rule, Target};
 use crate::Registers;
-use crate::map::{Chain, classifier as map};
+use crate::map::{Chain, Field, classifier as map};
 use crate::registers::PATIENCE;
 
 /// Positions that are loaded together.
@@ -314,13 +314,18 @@ impl<'a, R: Registers> Classifier<'a, R> {
 
     /// Waits until it takes writes again.
     fn ready(&mut self) -> Result<(), ClassifierError<R::Error>> {
+        self.wait_while(map::STATUS_BUSY, "it stays busy")
+    }
+
+    /// Waits until a bit of the status is 0; an error with these words if it stays 1.
+    pub(super) fn wait_while(&mut self, busy: Field, otherwise: &'static str) -> Result<(), ClassifierError<R::Error>> {
         let status = map::STATUS.at(self.base);
         for _ in 0..PATIENCE {
-            if self.read_all(&[status])?[0] >> map::STATUS_BUSY.low & 1 == 0 {
+            if self.read_all(&[status])?[0] & busy.mask() == 0 {
                 return Ok(());
             }
         }
-        Err(ClassifierError::Unexpected("it stays busy"))
+        Err(ClassifierError::Unexpected(otherwise))
     }
 
     fn entry(&mut self, position: usize) -> Result<[u32; WORDS], ClassifierError<R::Error>> {
