@@ -31,7 +31,7 @@ mod slot;
 pub use buffers::{DeviceBuffer, HostBuffer, Part};
 pub use engine::{Engine, Options, Ticket};
 pub use error::{CopyError, Error, Failure, Stop};
-pub use rings::{Descriptor, HOST};
+pub use rings::{COMPLETION_BYTES, DESCRIPTOR_BYTES, Descriptor, HOST, INTERRUPT, REPORT};
 pub use slot::{Copy, Slot};
 
 /// The examples of the how-to compile.

@@ -7,10 +7,14 @@ use crate::error::{Error, Failure};
 
 /// The device address of the host's address 0.
 pub const HOST: u64 = 1 << 63;
-const DESCRIPTOR_BYTES: u64 = 32;
-const COMPLETION_BYTES: u64 = 16;
-const REPORT: u32 = 1;
-const INTERRUPT: u32 = 2;
+/// Bytes of a descriptor.
+pub const DESCRIPTOR_BYTES: u64 = 32;
+/// Bytes of a completion.
+pub const COMPLETION_BYTES: u64 = 16;
+/// Flag of a descriptor: it has a completion.
+pub const REPORT: u32 = 1;
+/// Flag of a descriptor: an interrupt follows its completion.
+pub const INTERRUPT: u32 = 2;
 
 /// A copy by device addresses, as the engine is told it. [`HOST`] and above are host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

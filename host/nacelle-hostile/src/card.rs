@@ -6,45 +6,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nacelle_pci::PciDevice;
-use nacelle_virtio::card::feature;
+use nacelle_virtio::card::{self, MAX_RINGS, common, feature, status};
 
 use crate::arena::{Arena, IOVA, zone};
 use crate::driver::{Driver, tolerated};
 use crate::{Failure, STATION, UNKNOWN};
 
-/// Registers of the common configuration (4.1.4.3), and behind it.
-mod register {
-    pub(super) const DEVICE_FEATURE_SELECT: u64 = 0x00;
-    pub(super) const DEVICE_FEATURE: u64 = 0x04;
-    pub(super) const DRIVER_FEATURE_SELECT: u64 = 0x08;
-    pub(super) const DRIVER_FEATURE: u64 = 0x0c;
-    pub(super) const CONFIG_VECTOR: u64 = 0x10;
-    pub(super) const STATUS: u64 = 0x14;
-    pub(super) const QUEUE_SELECT: u64 = 0x16;
-    pub(super) const QUEUE_SIZE: u64 = 0x18;
-    pub(super) const QUEUE_VECTOR: u64 = 0x1a;
-    pub(super) const QUEUE_ENABLE: u64 = 0x1c;
-    pub(super) const QUEUE_DESC: u64 = 0x20;
-    pub(super) const QUEUE_DRIVER: u64 = 0x28;
-    pub(super) const QUEUE_DEVICE: u64 = 0x30;
-    /// The addresses of a queue lie from `QUEUE_DESC` to before this.
-    pub(super) const QUEUE_END: u64 = 0x38;
-    pub(super) const MAC: u64 = 0x80;
-    pub(super) const NOTIFY: u64 = 0x100;
-}
 const BAR: u8 = 0;
 const BAR_BYTES: u64 = 0x2000;
-/// Bits of the status (2.1), and of descriptors (2.7.5).
-const ACKNOWLEDGE: u8 = 1;
-const DRIVER: u8 = 2;
-const DRIVER_OK: u8 = 4;
-const FEATURES_OK: u8 = 8;
-const NEEDS_RESET: u8 = 64;
+/// The addresses of a queue lie from `QUEUE_DESC` to before this.
+const QUEUE_END: u64 = common::QUEUE_DEVICE + 8;
+/// Bits of descriptors (2.7.5).
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
 /// Queues of the card, with that for commands.
-const QUEUES: u16 = 9;
+const QUEUES: u16 = MAX_RINGS as u16;
 /// Entries of a queue at most, and bytes of the used ring then.
 const LONGEST: u16 = 256;
 const USED_BYTES: u64 = 4 + 8 * LONGEST as u64 + 2;
@@ -89,7 +66,7 @@ impl Card {
     /// Frames to be sent, each with a header: no byte of them is a guard.
     fn frames(&mut self) -> Result<(), Failure> {
         let mut own = [0; 6];
-        self.driver.device.bar_read(BAR, register::MAC, &mut own)?;
+        self.driver.device.bar_read(BAR, card::DEVICE, &mut own)?;
         let random = &mut self.driver.random;
         let mut bytes: Vec<u8> = (0..zone::PLAIN.len()).map(|_| random.u8(..0x80)).collect();
         for frame in bytes.chunks_exact_mut(FRAME) {
@@ -150,20 +127,20 @@ impl Card {
     }
 
     fn needs_reset(&mut self) -> Result<bool, Failure> {
-        let status = tolerated(self.driver.device.read8(BAR, register::STATUS))?;
-        Ok(status.is_some_and(|status| status & NEEDS_RESET != 0))
+        let status = tolerated(self.driver.device.read8(BAR, common::DEVICE_STATUS))?;
+        Ok(status.is_some_and(|status| status & status::NEEDS_RESET != 0))
     }
 
     /// By the status (2.4.1), and waits until it is done.
     fn reset(&mut self) -> Result<(), Failure> {
         self.begin_reset()?;
-        self.driver.until("a reset of the card", |device| Ok(device.read8(BAR, register::STATUS)? == 0))?;
+        self.driver.until("a reset of the card", |device| Ok(device.read8(BAR, common::DEVICE_STATUS)? == 0))?;
         self.driver.ended("after a reset of the card")
     }
 
     fn begin_reset(&mut self) -> Result<(), Failure> {
         self.queues.clear();
-        Ok(self.driver.device.write8(BAR, register::STATUS, 0)?)
+        Ok(self.driver.device.write8(BAR, common::DEVICE_STATUS, 0)?)
     }
 
     fn function_reset(&mut self) -> Result<(), Failure> {
@@ -191,11 +168,11 @@ impl Card {
     /// As the standard has it (3.1.1), with a step left out now and then.
     fn set_up(&mut self) -> Result<(), Failure> {
         self.calm = [4, 16, 64][self.driver.random.usize(..3)];
-        self.driver.device.write8(BAR, register::STATUS, ACKNOWLEDGE | DRIVER)?;
+        self.driver.device.write8(BAR, common::DEVICE_STATUS, status::ACKNOWLEDGE | status::DRIVER)?;
         let mut features = 0;
         for (half, shift) in [(0, 0), (1, 32)] {
-            self.driver.device.write32(BAR, register::DEVICE_FEATURE_SELECT, half)?;
-            features |= u64::from(self.driver.device.read32(BAR, register::DEVICE_FEATURE)?) << shift;
+            self.driver.device.write32(BAR, common::DEVICE_FEATURE_SELECT, half)?;
+            features |= u64::from(self.driver.device.read32(BAR, common::DEVICE_FEATURE)?) << shift;
         }
         features &= match self.driver.random.u8(..4) {
             0 => u64::MAX,
@@ -206,13 +183,17 @@ impl Card {
             features |= feature::VERSION_1;
         }
         for (half, shift) in [(0, 0), (1, 32)] {
-            self.driver.device.write32(BAR, register::DRIVER_FEATURE_SELECT, half)?;
-            self.driver.device.write32(BAR, register::DRIVER_FEATURE, (features >> shift) as u32)?;
+            self.driver.device.write32(BAR, common::DRIVER_FEATURE_SELECT, half)?;
+            self.driver.device.write32(BAR, common::DRIVER_FEATURE, (features >> shift) as u32)?;
         }
         if self.driver.random.u8(..16) != 0 {
-            self.driver.device.write8(BAR, register::STATUS, ACKNOWLEDGE | DRIVER | FEATURES_OK)?;
+            self.driver.device.write8(
+                BAR,
+                common::DEVICE_STATUS,
+                status::ACKNOWLEDGE | status::DRIVER | status::FEATURES_OK,
+            )?;
         }
-        self.set(register::CONFIG_VECTOR, 0)?;
+        self.set(common::CONFIG_MSIX_VECTOR, 0)?;
         let mut numbers: Vec<u16> = (0..QUEUES).collect();
         self.driver.random.shuffle(&mut numbers);
         // Most often the first pair, which gets what others send.
@@ -222,8 +203,8 @@ impl Card {
             self.place(number)?;
         }
         if self.driver.random.u8(..16) != 0 {
-            let ok = ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK;
-            self.driver.device.write8(BAR, register::STATUS, ok)?;
+            let ok = status::ACKNOWLEDGE | status::DRIVER | status::FEATURES_OK | status::DRIVER_OK;
+            self.driver.device.write8(BAR, common::DEVICE_STATUS, ok)?;
         }
         for number in 0..self.queues.len() {
             if self.queues[number].receives() {
@@ -262,23 +243,23 @@ impl Card {
         if let Some(at) = available_at {
             self.driver.arena.write(at, &[0; 4]);
         }
-        self.set(register::QUEUE_SELECT, number)?;
-        self.set(register::QUEUE_SIZE, size)?;
+        self.set(common::QUEUE_SELECT, number)?;
+        self.set(common::QUEUE_SIZE, size)?;
         let vector = if self.driver.random.bool() { number + 1 } else { 0xffff };
-        self.set(register::QUEUE_VECTOR, vector)?;
+        self.set(common::QUEUE_MSIX_VECTOR, vector)?;
         for (at, address) in
-            [(register::QUEUE_DESC, table), (register::QUEUE_DRIVER, available), (register::QUEUE_DEVICE, used)]
+            [(common::QUEUE_DESC, table), (common::QUEUE_DRIVER, available), (common::QUEUE_DEVICE, used)]
         {
             self.driver.device.write64(BAR, at, address)?;
         }
-        self.set(register::QUEUE_ENABLE, 1)?;
+        self.set(common::QUEUE_ENABLE, 1)?;
         let queue = Queue { number, size: size.max(1), table: table_at, available: available_at, index: 0, next: 0 };
         self.queues.push(queue);
         Ok(())
     }
 
     fn notify(&mut self, queue: u16) -> Result<(), Failure> {
-        self.set(register::NOTIFY + 4 * u64::from(queue), queue)
+        self.set(card::NOTIFY + 4 * u64::from(queue), queue)
     }
 
     /// Buffers for half of a queue that receives.
@@ -467,7 +448,7 @@ impl Card {
     }
 
     fn notify_anything(&mut self) -> Result<(), Failure> {
-        let at = register::NOTIFY + self.driver.random.u64(..0x80);
+        let at = card::NOTIFY + self.driver.random.u64(..0x80);
         let value = self.driver.random.u32(..);
         tolerated(self.driver.device.write32(BAR, at & !3, value))?;
         let queue = self.driver.random.u16(..QUEUES);
@@ -487,7 +468,7 @@ impl Card {
         let value = self.driver.random.u64(..).to_le_bytes();
         let len = 1 << self.driver.random.u8(..3);
         let at = self.driver.random.u64(..=BAR_BYTES - len as u64);
-        if at + len as u64 > register::QUEUE_DESC && at < register::QUEUE_END {
+        if at + len as u64 > common::QUEUE_DESC && at < QUEUE_END {
             return Ok(());
         }
         // It may have been a reset.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use nacelle_copy::HOST;
+use nacelle_copy::{COMPLETION_BYTES, DESCRIPTOR_BYTES, HOST, INTERRUPT, REPORT};
 use nacelle_manage::map::{Register, copy};
 use nacelle_pci::{PciDevice, UserDevice};
 
@@ -18,10 +18,7 @@ use crate::arena::{Arena, IOVA, zone};
 use crate::driver::{Driver, tolerated};
 
 const BAR: u8 = 0;
-const DESCRIPTOR: usize = 32;
-const COMPLETION: u64 = 16;
-const REPORT: u32 = 1;
-const INTERRUPT: u32 = 2;
+const DESCRIPTOR: usize = DESCRIPTOR_BYTES as usize;
 /// No memory of the device has such an address.
 const BEYOND: u64 = 1 << 40;
 
@@ -104,7 +101,7 @@ impl Copier {
         // A ring lies at a multiple of its bytes.
         let bytes = DESCRIPTOR << descriptors.min(10);
         let at = self.driver.place(zone::RECEIVE_RINGS, bytes, bytes);
-        let report_bytes = COMPLETION << completions;
+        let report_bytes = COMPLETION_BYTES << completions;
         let reports = if self.driver.random.u8(..16) == 0 {
             HOST + self.driver.nowhere() % HOST
         } else {

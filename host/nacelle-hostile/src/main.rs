@@ -47,6 +47,9 @@ pub(crate) enum Failure {
     /// A well-behaved user is wronged.
     #[error("{0}")]
     Wrong(String),
+    /// What a well-behaved user got is not what it should be.
+    #[error("{0}")]
+    Bytes(String),
     /// The device wrote where nobody asked it to.
     #[error("{count} bytes were written that were not offered, {when}: at {at:#x} there is {there}, not {should}")]
     Written { when: String, count: usize, at: u64, there: String, should: String },

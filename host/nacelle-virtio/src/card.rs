@@ -15,36 +15,57 @@ pub const MAX_RINGS: usize = 9;
 
 /// The BAR with the registers.
 const BAR: u8 = 0;
-/// Registers of the common configuration.
-mod common {
-    pub(super) const DEVICE_FEATURE_SELECT: u64 = 0x00;
-    pub(super) const DEVICE_FEATURE: u64 = 0x04;
-    pub(super) const DRIVER_FEATURE_SELECT: u64 = 0x08;
-    pub(super) const DRIVER_FEATURE: u64 = 0x0c;
-    pub(super) const CONFIG_MSIX_VECTOR: u64 = 0x10;
-    pub(super) const NUM_QUEUES: u64 = 0x12;
-    pub(super) const DEVICE_STATUS: u64 = 0x14;
-    pub(super) const QUEUE_SELECT: u64 = 0x16;
-    pub(super) const QUEUE_SIZE: u64 = 0x18;
-    pub(super) const QUEUE_MSIX_VECTOR: u64 = 0x1a;
-    pub(super) const QUEUE_ENABLE: u64 = 0x1c;
-    pub(super) const QUEUE_DESC: u64 = 0x20;
-    pub(super) const QUEUE_DRIVER: u64 = 0x28;
-    pub(super) const QUEUE_DEVICE: u64 = 0x30;
+/// Registers of the common configuration (4.1.4.3), at the begin of BAR 0.
+pub mod common {
+    /// Which half of the features is read.
+    pub const DEVICE_FEATURE_SELECT: u64 = 0x00;
+    /// Features that are offered.
+    pub const DEVICE_FEATURE: u64 = 0x04;
+    /// Which half of the features is written.
+    pub const DRIVER_FEATURE_SELECT: u64 = 0x08;
+    /// Features that are accepted.
+    pub const DRIVER_FEATURE: u64 = 0x0c;
+    /// The vector of changes of the configuration.
+    pub const CONFIG_MSIX_VECTOR: u64 = 0x10;
+    /// Rings that there are.
+    pub const NUM_QUEUES: u64 = 0x12;
+    /// Bits of [`status`](super::status).
+    pub const DEVICE_STATUS: u64 = 0x14;
+    /// Whose registers those from here on are.
+    pub const QUEUE_SELECT: u64 = 0x16;
+    /// Entries.
+    pub const QUEUE_SIZE: u64 = 0x18;
+    /// The vector of its interrupts.
+    pub const QUEUE_MSIX_VECTOR: u64 = 0x1a;
+    /// 1: it is in use.
+    pub const QUEUE_ENABLE: u64 = 0x1c;
+    /// Where its descriptors are,
+    pub const QUEUE_DESC: u64 = 0x20;
+    /// the ring of the driver,
+    pub const QUEUE_DRIVER: u64 = 0x28;
+    /// and that of the device.
+    pub const QUEUE_DEVICE: u64 = 0x30;
 }
-/// Where the device configuration, the notifications and the codes of queues that have stopped begin, and how many pairs of queues are in use.
-const DEVICE: u64 = 0x80;
+/// Where the device configuration begins.
+pub const DEVICE: u64 = 0x80;
+/// Where notifications are written, 4 bytes for each ring.
+pub const NOTIFY: u64 = 0x100;
+/// How many pairs of queues are in use, and the codes of queues that have stopped.
 const PAIRS: u64 = 0xc0;
-const NOTIFY: u64 = 0x100;
 const FAULT: u64 = 0x180;
 
 /// Bits of the status (2.1).
-mod status {
-    pub(super) const ACKNOWLEDGE: u8 = 1;
-    pub(super) const DRIVER: u8 = 2;
-    pub(super) const DRIVER_OK: u8 = 4;
-    pub(super) const FEATURES_OK: u8 = 8;
-    pub(super) const NEEDS_RESET: u8 = 64;
+pub mod status {
+    /// The driver has found the card,
+    pub const ACKNOWLEDGE: u8 = 1;
+    /// knows how to drive it,
+    pub const DRIVER: u8 = 2;
+    /// and is ready.
+    pub const DRIVER_OK: u8 = 4;
+    /// The features are agreed on.
+    pub const FEATURES_OK: u8 = 8;
+    /// The card works no more before a reset.
+    pub const NEEDS_RESET: u8 = 64;
 }
 
 /// Features of a card that work here. Bits of virtio 1.2, 5.1.3 and 6.
