@@ -25,7 +25,7 @@ LINE_BYTES = 50
 """100 Gbit/s at 250 MHz, a cycle"""
 ON_THE_LINE = 24
 """Preamble, FCS and gap"""
-ROOM = 16 << 10
+ROOM = 30 << 10
 """Bytes of frames that are under way to the driver: the receive stores have room for them"""
 PATIENCE = 20_000
 """Cycles"""
@@ -56,7 +56,7 @@ class Way:
     """A queue of the card that is kept full, and when its frames were done."""
 
     def __init__(self, card: Nic, number: int, buffers: list[Buffer]) -> None:
-        self.card, self.number, self.buffers = card, number, buffers
+        self.card, self.number = card, number
         self.queue: Virtqueue = card.driver.queues[number]
         self.done = 0
         self.first = self.last = (0, 0)

@@ -65,8 +65,8 @@ class Slot:
         return passed
 
     def rate(self, size: int, source: int, destination: int) -> float:
-        """GB/s: by what twice as many copies take longer than so many, since their start is not to be in it. At least 64 KiB are
-        copied, as far as there is room in the ring."""
+        """GB/s: by what twice as many copies take longer than so many, since their start is not to be in it. So many copy
+        512 KiB, or half of what the ring has room for."""
         count = min(120, max(2, (512 << 10) // size))
         once, twice = (self.cycles(n * count, size, source, destination) for n in (1, 2))
         return count * size / (twice - once) * self.device.info.clock_hz / 1e9
