@@ -7,6 +7,7 @@ import random
 
 import cocotb
 import pytest
+from nacelle_tb.long import some
 from nacelle_tb.bench import run
 from nacelle_tb.device import load
 from nacelle_tb.device_rtl import generate
@@ -55,7 +56,7 @@ async def words_are_added(dut, stall: float) -> None:
     assert await call((0, 64), (0x8000, 4)) == "SUCCESS"
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", some([64, 512]))
 def test_example_kernel(width: int) -> None:
     run(
         "kernel_sum",

@@ -14,7 +14,7 @@ from nacelle_tb.bench import run
 from nacelle_tb.device import named
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.kernel import kernel_ports
-from nacelle_tb.long import alternately
+from nacelle_tb.long import alternately, some
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.streams import StreamSink, StreamSource, start
 from nacelle_tb.svtypes import constant
@@ -209,7 +209,7 @@ async def wrong_regions_are_refused(dut) -> None:
     assert (await host.done.recv()).code == SUCCESS
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", some([64, 512]))
 def test_kernel_fetch(width: int) -> None:
     run(
         "kernel_fetch",

@@ -14,7 +14,7 @@ from nacelle_tb.cci import offset
 from nacelle_tb.device import DEVICES, load
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.kernel import kernel_ports
-from nacelle_tb.long import alternately
+from nacelle_tb.long import alternately, some
 from nacelle_tb.memory import DECERR, AxiMemory
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink, AxisSource, StreamSink, StreamSource, start, wait_cycles
@@ -202,7 +202,7 @@ async def receive_ends_when_there_is_no_room(dut) -> None:
     assert await bench.ended() == "MEMORY_ERROR"
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", some([64, 512]))
 def test_kernel_reflect(width: int) -> None:
     run(
         "kernel_reflect",

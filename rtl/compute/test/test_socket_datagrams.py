@@ -8,6 +8,7 @@ from typing import Any
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
+from nacelle_tb.long import some
 from nacelle_tb.cci import blocks, offset
 from nacelle_tb.memory import DECERR
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
@@ -110,6 +111,6 @@ async def streams_close_with_the_kernel(dut) -> None:
     assert await bench.ctrl.read(CONTROL) == (0, 0)
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", some([64, 512]))
 def test_socket_datagrams(width: int) -> None:
     run_socket(__file__, width, "reflect", sources=kernels_of_tests(), datagrams=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import alternately
+from nacelle_tb.long import alternately, some
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import constant
 from socket_bench import REFUSED, SUCCESS, TIMEOUT, TIMEOUTS, Bench, kernels_of_tests, run_socket
@@ -85,6 +85,6 @@ async def it_costs_its_time_limit(dut, what: str, early: bool, stall: float) -> 
     assert len(bench.posted) == count
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", some([64, 512]))
 def test_socket_hostile(width: int) -> None:
     run_socket(__file__, width, "hostile", [*kernels_of_tests(), HERE / "kernel_hostile.sv"])

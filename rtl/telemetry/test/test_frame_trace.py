@@ -13,6 +13,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
+from nacelle_tb.long import some
 from nacelle_tb.bench import AxilSlave, AxisMonitor, Plain, Several, run
 from nacelle_tb.cci import offset
 from nacelle_tb.streams import CLOCK_NS, AxisSource, start, wait_cycles
@@ -366,7 +367,7 @@ async def registers(dut) -> None:
         assert (answer.data, answer.resp) == (bytes(4), AxiResp.DECERR), f"{address:#x}"
 
 
-@pytest.mark.parametrize("width", [64, 512])
+@pytest.mark.parametrize("width", some([64, 512]))
 def test_frame_trace(width: int) -> None:
     run(
         "frame_trace",

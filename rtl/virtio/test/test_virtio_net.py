@@ -708,9 +708,5 @@ def test_virtio_net(width: int, pairs: int) -> None:
     if pairs == 1:
         env["COCOTB_TEST_FILTER"] = "come_back_without|no_gap.*0|headers_say|used_lengths|checksums_are|mtu|beside"
     else:
-        env |= at_width(
-            width,
-            "as_they_are.*stall=0.3|changed_one|no_gap.*0|longest|checksums|used_lengths|headers_say|answered",
-            everything_at=512,
-        )
+        env |= at_width(width, "as_they_are.*stall=0.3|changed_one|no_gap.*0|longest|checksums|used_lengths|headers_say|answered")
     run("virtio_net", __file__, params=params(width, pairs), ports=network_card(width), random_state=True, env=env)

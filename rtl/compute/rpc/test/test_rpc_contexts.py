@@ -663,6 +663,6 @@ BUILDS = {
 }
 
 
-@pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS), 2))
+@pytest.mark.parametrize(("data_w", "qps", "contexts"), some(list(BUILDS)))
 def test_rpc_contexts(data_w: int, qps: int, contexts: int) -> None:
     run_engine(__file__, data_w, qps, contexts, BUILDS[data_w, qps, contexts], long=data_w == 512)

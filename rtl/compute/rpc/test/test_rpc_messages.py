@@ -134,7 +134,7 @@ async def a_memory_that_waits_for_valid(dut) -> None:
     assert await written.recv(100) == 0
 
 
-@pytest.mark.parametrize("data_w", some([64, 512, 128, 256], 2))
+@pytest.mark.parametrize("data_w", some([64, 512, 128, 256]))
 def test_rpc_messages(data_w: int) -> None:
     run(
         "rpc_messages",
