@@ -14,7 +14,7 @@ import pytest
 from c_tree import CRATE, WARNINGS, Tree, run
 from conftest import ADDRESS, NACELLE, ROOT, Wire
 
-LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_slot.so"
+LIBRARY = ROOT / "build" / "sim" / "libnacelle_sim_64_nic.so"
 BASE = 768 << 20
 """Where the host's part of the device's memory begins"""
 SIZE = 256 << 20
@@ -25,7 +25,7 @@ SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 def card(wire: Wire) -> Wire:
     """A device in a slot."""
     if not LIBRARY.exists():
-        pytest.skip(f"needs {LIBRARY.name}: make sim SIM_ARGS='--data-w 64 --device slot'")
+        pytest.skip(f"needs {LIBRARY.name}: make sim SIM_ARGS='--data-w 64 --device nic'")
     wire.device("--name", "card", "--slot", "card.sock", "--library", str(LIBRARY))
     return wire
 

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "venv/bin/": "the same",
     "nacelle nic": "needs the library of devices/nic.toml; tests/test_guest_card.py runs it",
     "nacelle filter": "needs the library of devices/nic.toml; tests/test_filter.py runs it, and the rules of its page",
-    "nacelle config set rtl0 nat.": "needs the library of devices/nat.toml; tests/test_streams.py runs it",
+    "nacelle config set rtl0 nat.": "needs the library of devices/nic.toml; tests/test_streams.py runs it",
     "nacelle config list rtl0 stream": "likewise",
     "nacelle guest-time": "needs a kernel of its own; tests/test_guest_time.py runs it",
     "nacelle device --wave": "needs the library with waveforms, which is tested at 64 bits",

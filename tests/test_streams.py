@@ -13,15 +13,15 @@ import pytest
 from conftest import ROOT, Wire, tshark
 from test_own_card import Own
 
-LIBRARY = ROOT / "build/sim/libnacelle_sim_64_nat.so"
+LIBRARY = ROOT / "build/sim/libnacelle_sim_64_nic.so"
 PAGE = ROOT / "docs/reference/stream-sockets.md"
 PEER, INSIDE, OUTSIDE = "10.77.0.9", "192.168.7.2", "10.77.1.50"
 IDENTIFIER, TRANSLATED = 5000, 40000
-NAME = "nacelle-nat"
+NAME = "nacelle-stream"
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"),
-    pytest.mark.skipif(not LIBRARY.exists(), reason=f"needs {LIBRARY.name}: run `python sim/build.py --device nat --data-w 64`"),
+    pytest.mark.skipif(not LIBRARY.exists(), reason=f"needs {LIBRARY.name}: run `python sim/build.py --device nic --data-w 64`"),
 ]
 
 

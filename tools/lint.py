@@ -28,16 +28,12 @@ from nacelle_tb.planes import ALONE  # noqa: E402
 from nacelle_tb.sources import GENERATED, module_dirs, packages  # noqa: E402
 
 BUILDS = [
-    ("standard", 512),
     ("standard", 256),
     ("standard", 128),
-    ("standard", 64),
     ("test", 64),
     ("ecc", 512),
-    ("slot", 512),
     ("slot", 64),
     ("nic", 512),
-    ("nat", 512),
     ("telemetry", 64),
 ]
 BOARDS = sorted(path.parent.name for path in (ROOT / "boards").glob("*/board.toml"))

@@ -115,7 +115,7 @@ def command(*names: str, run: list[str], cwd: Path = ROOT) -> Step:
 def simulators(lane: Lane) -> Outcome:
     """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
     # The one that takes longest comes first.
-    devices = ("test", "slot", "nic", "nat", "ecc", "ecp5")
+    devices = ("test", "nic", "ecc", "ecp5")
     kinds: dict[str, tuple[str, ...]] = {name: ("--device", name, "--data-w", "64") for name in devices}
     kinds |= {str(width): ("--data-w", str(width)) for width in sorted(WIDTHS, reverse=True)}
     kinds |= {"64_waves": ("--data-w", "64", "--waves")} if LONG else {}
@@ -199,9 +199,9 @@ def verdicts(text: str) -> Outcome:
 
 def host(lane: Lane) -> Outcome:
     """Unit, integration and documentation tests of the workspace."""
-    slot, nic = (str(BUILD / "sim" / f"libnacelle_sim_64_{name}.so") for name in ("slot", "nic"))
+    nic = str(BUILD / "sim" / "libnacelle_sim_64_nic.so")
     command = [*CARGO, "test", "--locked", "--no-fail-fast", "--workspace"]
-    code, text = lane.execute(command, HOST, NACELLE_TEST_SLOT=slot, NACELLE_TEST_NIC=nic)
+    code, text = lane.execute(command, HOST, NACELLE_TEST_NIC=nic)
     outcome = verdicts(text)
     if code != 0 and not outcome.failed:
         outcome.failed.append(f"host: cargo test returned {code}")

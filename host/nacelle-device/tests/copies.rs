@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Copies between host memory and the memory of the simulated RTL in a slot, by the driver of its copy engine; and what clients can do to it
-//! and to each other. They need the library of `devices/slot.toml` at 64 bits.
+//! and to each other. They need the library of `devices/nic.toml` at 64 bits.
 
 #[allow(dead_code)] // the tests of the slot use all of it
 #[path = "slot/bench.rs"]
@@ -91,7 +91,7 @@ fn copies_from_anywhere_to_anywhere() {
     let Some(bench) = Bench::new() else { return };
     let slot = open(&bench);
     let memory = slot.memory();
-    assert_eq!((memory.end, memory.end - memory.start), (1 << 30, 256 << 20), "as devices/slot.toml has it");
+    assert_eq!((memory.end, memory.end - memory.start), (1 << 30, 256 << 20), "as devices/nic.toml has it");
     copies_anything(&slot, 100, 1);
     drop(slot);
     // The smallest rings, which go round, and no interrupts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulated RTL as a PCI Express function, from outside: a driver over vfio-user, peers on the device's network that write and read the
-//! driver's memory, and what a client can do to the device. They need the library of `devices/slot.toml` at 64 bits.
+//! driver's memory, and what a client can do to the device. They need the library of `devices/nic.toml` at 64 bits.
 
 #[path = "slot/bench.rs"]
 mod bench;

@@ -5,8 +5,10 @@
 #[path = "../../nacelle-vhost/tests/support/front.rs"]
 #[allow(dead_code, unreachable_pub, reason = "each user takes a part")]
 mod front;
+#[path = "slot/library.rs"]
+mod library;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use front::{By, Front};
+use library::library;
 use nacelle_device::{Engine, FrameEngine, Place, RtlEngine, SimConfig, SimLibrary};
 use nacelle_link::WireDir;
 use nacelle_manage::DeviceKind;
@@ -31,19 +34,6 @@ const STATION: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 const LONG: Duration = Duration::from_secs(100);
 /// EtherType for experiments.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
-
-/// The library of the device with a card: as the test steps name it, else the one that was built here. Without any, these tests do nothing.
-fn library() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("NACELLE_TEST_NIC") {
-        return Some(named.into());
-    }
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/sim/libnacelle_sim_64_nic.so");
-    if built.is_file() {
-        return Some(built);
-    }
-    eprintln!("not tested: there is no {}; build it with sim/build.py --data-w 64 --device nic", built.display());
-    None
-}
 
 /// The device in a thread, with its network by channels.
 struct Bench {

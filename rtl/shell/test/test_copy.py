@@ -28,7 +28,7 @@ from nacelle_tb.peer import INPUT, OUTPUT, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure
 from nacelle_tb.svtypes import constant
 
-DEVICE = named("slot")
+DEVICE = named("nic")
 NO_MEMORY = 2
 IOVA = 0x12_3456_0000_0000
 HOST = HOST_MEMORY | IOVA
@@ -47,7 +47,7 @@ SLOW = {
 
 def start(data_w: int = 64, **settings: int) -> SimDevice:
     """A device in a slot, with host memory."""
-    device = SimDevice(data_w, device="slot", line_rate_mbps=NO_RATE_LIMIT)
+    device = SimDevice(data_w, device="nic", line_rate_mbps=NO_RATE_LIMIT)
     device.slot.set(**settings)
     device.slot.enable()
     device.slot.map(IOVA, SIZE)

@@ -68,7 +68,7 @@ def described(device: SimDevice) -> dict[int, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("name", ["standard", "test", "slot"])
+@pytest.mark.parametrize("name", ["standard", "test", "nic"])
 def test_the_chain_leads_to_every_block(name: str) -> None:
     """Also past a kernel whose type no program knows."""
     with SimDevice(DATA_W, device=name) as device:
@@ -81,6 +81,10 @@ def test_the_chain_leads_to_every_block(name: str) -> None:
         expected.append((0x7000, "SENS"))
         if named(name).pcie:
             expected.append((0x8000, "COPY"))
+        if named(name).classifier:
+            expected.append((0x9000, "CLAS"))
+        if named(name).stream:
+            expected += [(address("stream.TYPE"), "STRM"), (address("nat.TYPE"), "NAPT")]
         for i, socket in enumerate(named(name).sockets):
             expected.append((address("socket.TYPE", i), "SOCK"))
             kind = {"traffic": "TRAF", "hostile": "HOST", "reflect": "REFL"}.get(socket.kernel.name)

@@ -33,7 +33,7 @@ SLOW = {
 
 def start(data_w: int = 64, **settings: int) -> SimDevice:
     """A device in a slot, with host memory; not configured yet."""
-    device = SimDevice(data_w, device="slot", line_rate_mbps=NO_RATE_LIMIT)
+    device = SimDevice(data_w, device="nic", line_rate_mbps=NO_RATE_LIMIT)
     device.slot.set(**settings)
     device.slot.enable()
     device.slot.map(IOVA, SIZE)

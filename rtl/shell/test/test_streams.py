@@ -48,7 +48,7 @@ def stream(device: SimDevice, name: str) -> int:
 def nic() -> Iterator[Nic]:
     """A device whose driver is behind the kernel. It has broken no rule of the slot at the end."""
     random.seed(1)
-    with SimDevice(64, device="nat", line_rate_mbps=NO_RATE_LIMIT) as device:
+    with SimDevice(64, device="nic", line_rate_mbps=NO_RATE_LIMIT) as device:
         for function in (device.slot, device.slot.card):
             function.enable()
         device.slot.card.map(IOVA, SIZE)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulated RTL in a slot, on a wire of its own, and what is beside it: a driver, and peers on its network.
 
+#[path = "library.rs"]
+mod library;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub(crate) use library::library;
 use nacelle_device::{DeviceError, Engine, FrameEngine, Place, RtlEngine, SimConfig, SimLibrary};
 use nacelle_link::{Link, MAX_FRAME, SwitchHost, VirtualWire, WireDir, wait_readable};
 use nacelle_manage::DeviceKind;
@@ -32,24 +36,6 @@ const ERR: u32 = 6;
 const ALL_ACCESS: u32 = 0xf;
 const MTU: usize = 1024;
 const MTU_CODE: u32 = 3;
-
-/// The library of the device in a slot: as the test steps name it, else the one that was built here. Without any, these tests do nothing.
-pub(crate) fn library() -> Option<PathBuf> {
-    library_of("slot", "NACELLE_TEST_SLOT")
-}
-
-fn library_of(device: &str, named_by: &str) -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(named_by) {
-        return Some(named.into());
-    }
-    let name = format!("../../build/sim/libnacelle_sim_64_{device}.so");
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    if built.is_file() {
-        return Some(built);
-    }
-    eprintln!("not tested: there is no {}; build it with sim/build.py --data-w 64 --device {device}", built.display());
-    None
-}
 
 /// What the slot has counted.
 type Counters = BTreeMap<&'static str, u64>;
@@ -112,7 +98,7 @@ impl Bench {
 
     /// A device with a network card, both in slots.
     pub(crate) fn with_card() -> Option<Self> {
-        Self::of(library_of("nic", "NACELLE_TEST_NIC")?, true)
+        Self::of(library()?, true)
     }
 
     fn of(library: PathBuf, has_card: bool) -> Option<Self> {

@@ -43,8 +43,8 @@ class Kernel:
 
 def run_kernel(name: str, test_file: str, width: int, env: Mapping[str, str] | None = None, device: Device | None = None) -> None:
     """Runs the tests of a file on the kernel of this name: one of the project's, or of the folders of `device`."""
-    folders = (device or named("nat")).kernel_folders
-    generated = generate(replace(named("nat"), name=f"stream_{name}", stream=load_stream(name, folders)))
+    folders = (device or named("nic")).kernel_folders
+    generated = generate(replace(named("nic"), name=f"stream_{name}", stream=load_stream(name, folders)))
     stream: dict[str, Port] = {}
     for way in ("rx", "tx"):
         stream |= {f"{way}_in": AxisSinkPort(width), f"{way}_out": AxisSourcePort(width)}
