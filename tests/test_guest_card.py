@@ -242,6 +242,7 @@ def test_a_guest_sends_by_tcp_in_segments(wire: Wire, cards: Cards, namespace: l
     assert given < len(frames) - len(with_data) // 4
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long has the time")
 def test_a_guest_sets_filters_and_queues(wire: Wire, cards: Cards, linux: uml.UserModeLinux) -> None:
     """Linux's driver tells the card by commands what it wants: each is taken, or refused with a reason, and frames go on."""
     wire.start("device", "--soft", "--name", "peer", "--ip", f"{PEER}/16")

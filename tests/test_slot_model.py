@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from nacelle_tb.long import some
 
 ROOT = Path(__file__).resolve().parents[1]
-SEEDS = (1, 2)
+SEEDS = some([2, 1])
 
 
 @pytest.fixture(scope="module")

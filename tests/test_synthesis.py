@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nacelle_tb.long import some
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -128,7 +129,7 @@ def test_intel_pairs_small_functions() -> None:
     assert (sums["alm"], sums["alm_apart"], sums["mlab_alm"]) == (3 + 3 + 10, 3 + 6 + 10, 10)
 
 
-@pytest.mark.parametrize(("family", "size"), [("ultrascale+", "lut"), ("intel", "alm")])
+@pytest.mark.parametrize(("family", "size"), some([("ultrascale+", "lut"), ("intel", "alm")]))
 def test_parts_of_the_shell_map(family: str, size: str) -> None:
     """Small ones; the figures of all are those of `make synth`."""
     command = [sys.executable, "tools/synth.py", "glue", "hands", "--data-w", "64", "--family", family, "--by-instance", "1"]

@@ -10,8 +10,8 @@ import cocotb
 import pytest
 from classify_bench import Bench, at, random_frame, run_plane
 from cocotbext.axi import AxiResp
-from nacelle_tb.long import some
 from nacelle_tb.classifier import DEVICE, DROP, HOST, MIRROR, Flow, FlowHash, Rule, pair
+from nacelle_tb.long import some
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import struct
 from scapy.layers.inet import IP, TCP, UDP, IPOption_Router_Alert

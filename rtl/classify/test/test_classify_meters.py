@@ -9,8 +9,8 @@ from typing import Any
 import cocotb
 import pytest
 from classify_bench import Bench, at, run_plane
-from nacelle_tb.long import some
 from nacelle_tb.classifier import DEVICE, DROP, HOST, MIRROR, Rule, meter
+from nacelle_tb.long import some
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import struct
 from scapy.layers.inet import IP, UDP

@@ -7,11 +7,11 @@ import random
 
 import cocotb
 import pytest
-from nacelle_tb.long import some
 from nacelle_tb.bench import run
 from nacelle_tb.device import load
 from nacelle_tb.device_rtl import generate
 from nacelle_tb.kernel import kernel_ports
+from nacelle_tb.long import some
 from nacelle_tb.memory import AxiMemory
 from nacelle_tb.sources import ROOT
 from nacelle_tb.streams import StreamSink, StreamSource, start

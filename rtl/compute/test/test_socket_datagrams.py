@@ -8,8 +8,8 @@ from typing import Any
 import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import some
 from nacelle_tb.cci import blocks, offset
+from nacelle_tb.long import some
 from nacelle_tb.memory import DECERR
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct

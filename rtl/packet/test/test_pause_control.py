@@ -12,8 +12,8 @@ import cocotb
 import packet_frames as frames
 import pytest
 from cocotb.triggers import RisingEdge
-from nacelle_tb.long import some
 from nacelle_tb.bench import Plain, run
+from nacelle_tb.long import some
 from nacelle_tb.streams import start, wait_cycles
 from nacelle_tb.svtypes import struct
 from nacelle_tb.widths import WIDTHS

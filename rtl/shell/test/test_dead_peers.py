@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hundreds of callers vanish, each at an address of its own: no other waits for them, and their resources are freed."""
+"""Many callers vanish, each at an address of its own: no other waits for them, and their resources are freed."""
 
 from __future__ import annotations
 
 from nacelle_tb.cci import address
+from nacelle_tb.long import LONG
 from nacelle_tb.peer import INPUT, INTERNAL, OUTPUT, Peer, Region
 from nacelle_tb.session import Network, SimDevice, configure
 
-DEAD = 200
+DEAD = 200 if LONG else 60
 REP_WITHIN = 60_000  # cycles: a REQ's own time, behind the DREQs and resets of all that are detected at the same time
 SET_UP_WITHIN = 20_000  # cycles: its own time, and a release or two
 CLOCK_HZ = 250_000_000
@@ -39,7 +40,7 @@ def let_pass(device: SimDevice, steps: int) -> int:
     return passed
 
 
-def test_hundreds_of_dead_peers() -> None:
+def test_many_dead_peers() -> None:
     """They do not even answer ARP. Meanwhile others connect, get memory and go, within a small number of cycles each."""
     with SimDevice(64, line_rate_mbps=0xFFFF_FFFF) as device:
         configure(device)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 from nacelle_tb import cm
+from nacelle_tb.long import some
 from nacelle_tb.peer import ACKNOWLEDGE, INPUT, OUTPUT, UD_SEND_ONLY, Packet, Peer, Region, parse
 from nacelle_tb.roce import atomiceth, op, reth
 from nacelle_tb.session import Network, SimDevice, configure
@@ -97,7 +98,7 @@ def attack(width: int, **config: int) -> Iterator[Attack]:
         yield Attack(device)
 
 
-widths = pytest.mark.parametrize("width", [64, 512])
+widths = pytest.mark.parametrize("width", some([64, 512]))
 
 
 @widths

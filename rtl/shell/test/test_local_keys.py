@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from nacelle_tb.long import some
 from nacelle_tb.management import State
 from nacelle_tb.programs import LOCAL, OTHER, REMOTE, SIZE, Programs
 from nacelle_tb.roce import op
@@ -19,7 +20,7 @@ SUCCESS, PROTECTION, FLUSHED, REMOTE_OPERATIONAL = (
 )
 
 
-@pytest.fixture(params=WIDTHS)
+@pytest.fixture(params=some(WIDTHS))
 def programs(request: pytest.FixtureRequest) -> Iterator[Programs]:
     pair = Programs(request.param)
     yield pair

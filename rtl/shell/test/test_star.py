@@ -20,6 +20,7 @@ def star(count: int, **options: int) -> Star:
     return Star(count, data_w=64, mtu=1024, rate_mbps=RATE_MBPS, **options)
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long has the time")
 def test_a_switch_with_little_room_drops_and_all_arrives() -> None:
     with star(3, queue_bytes=8192, congestion=False) as net:
         qpns = [net.join(0, other)[0] for other in (1, 2)]

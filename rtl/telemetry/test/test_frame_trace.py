@@ -13,9 +13,9 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
-from nacelle_tb.long import some
 from nacelle_tb.bench import AxilSlave, AxisMonitor, Plain, Several, run
 from nacelle_tb.cci import offset
+from nacelle_tb.long import some
 from nacelle_tb.streams import CLOCK_NS, AxisSource, start, wait_cycles
 from nacelle_tb.values import digits
 from nacelle_tb.widths import at_width

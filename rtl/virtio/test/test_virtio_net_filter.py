@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import cocotb
 import pytest
-from nacelle_tb.long import some
 from nacelle_tb.bench import run
+from nacelle_tb.long import some
 from nacelle_tb.planes import network_card
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.virtio import (

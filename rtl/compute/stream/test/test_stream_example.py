@@ -7,8 +7,8 @@ import random
 
 import cocotb
 import pytest
-from nacelle_tb.long import some
 from nacelle_tb.device import load
+from nacelle_tb.long import some
 from nacelle_tb.sources import ROOT
 from nacelle_tb.streams import wait_cycles
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP

@@ -10,12 +10,12 @@ from typing import Any
 
 import cocotb
 import pytest
-from nacelle_tb.long import some
 from nacelle_tb.axil import Slave
 from nacelle_tb.bench import AxilMaster, AxilSlave, Plain, run
 from nacelle_tb.bench import AxisSink as AxisSinkPort
 from nacelle_tb.bench import AxisSource as AxisSourcePort
 from nacelle_tb.cci import offset
+from nacelle_tb.long import some
 from nacelle_tb.registers import AxilDriver
 from nacelle_tb.streams import AxisSink, AxisSource, start, wait_cycles
 from nacelle_tb.svtypes import constant, struct
