@@ -250,6 +250,9 @@ package pcie_pkg;
     tlp_dwords_t dwords;
   } read_part_t;
 
+  // Writes and interrupts that have not left, and how many leave in a cycle.
+  typedef logic [6:0] posted_count_t;
+
   // Why a read of host memory has failed.
   typedef enum logic [2:0] {
     FAULT_NONE        = 3'd0,

@@ -61,6 +61,8 @@ module pcie_plane
   requester_events_t requester_events;
   msix_events_t [FUNCTIONS_MAX-1:0] msix_events;
   logic [5:0]        writes_inside;
+  posted_count_t     posted_inside;
+  logic [1:0]        posted_gone;
   logic [3:0]        leaving;
   logic              write_gone, left, rx_idle, completer_idle, requester_idle, msix_idle, transmit_idle;
   logic [FUNCTIONS_MAX-1:0] reset, completer_quiet, requester_quiet, ended;
@@ -93,7 +95,7 @@ module pcie_plane
       .DATA_W(DATA_W), .ID_W(ID_W), .FUNCTIONS(FUNCTIONS), .TAGS(TAGS), .BUFFER_BEATS(BUFFER_BEATS), .LARGEST(LARGEST), .TIMEOUT(TIMEOUT)
   ) requester (
       .clk, .rst, .settings(is), .reset, .host, .write_header, .write_data, .read_header, .completion_header(received_header[1]),
-      .completion_data(received_data[1]), .writes_inside, .write_gone, .events(requester_events), .quiet(requester_quiet),
+      .completion_data(received_data[1]), .writes_inside, .write_gone, .posted_inside, .posted_gone, .events(requester_events), .quiet(requester_quiet),
       .idle(requester_idle)
   );
   pcie_interrupts #(.DATA_W(DATA_W), .FUNCTIONS(FUNCTIONS), .VECTORS(VECTORS)) interrupts (
@@ -102,7 +104,7 @@ module pcie_plane
   );
   pcie_transmit #(.DATA_W(DATA_W), .LARGEST(LARGEST)) transmit (
       .clk, .rst, .credits, .write_header, .write_data, .writes_inside, .write_gone, .interrupt_header, .interrupt_data, .read_header,
-      .completion_header, .completion_data, .tx_header, .tx_data, .leaving, .left, .idle(transmit_idle)
+      .completion_header, .completion_data, .tx_header, .tx_data, .posted_inside, .posted_gone, .leaving, .left, .idle(transmit_idle)
   );
 
   // ---- function-level reset ----

@@ -2,8 +2,9 @@
 
 // Host memory as a memory of the device: an AXI4 target whose bursts become memory reads and writes on PCI Express. Writes: see
 // pcie_requester_writes. Reads: a burst is cut into TLPs of at most the largest read request; each takes a tag and its place in the buffer
-// before it is sent, so completions are always taken, in any order; data goes back in the order of the addresses. A read is offered to
-// `read_header` until it is taken; it is for the user to let no read pass a write (`writes_inside`, `write_gone`).
+// before it is sent, so completions are always taken, in any order; data goes back in the order of the addresses. A read passes no write or
+// interrupt (Base Specification 2.4.1): it is sent when those that were inside when it came (`posted_inside`) have gone. `ORDERED` reads
+// wait side by side.
 //
 // With two functions, the highest bit of an address says whose it is (function_of): it becomes the requester, and the function's own settings
 // and its reset hold. They share tags and buffer, and the order of the data that goes back.
@@ -38,6 +39,8 @@ module pcie_requester
     axis_if.sink              completion_data,
     output logic [5:0]        writes_inside,
     output logic              write_gone,
+    input  posted_count_t     posted_inside,        // of all that the device sends
+    input  logic [1:0]        posted_gone,
     output requester_events_t events,
     output logic [FUNCTIONS_MAX-1:0] quiet,         // no read of this function waits for completions
     output logic              idle                  // no burst inside
@@ -46,6 +49,7 @@ module pcie_requester
   localparam int unsigned LANE_W = $clog2(DATA_W / 32);
   localparam int unsigned TAG_W = $clog2(TAGS);
   localparam int unsigned AT_W = $clog2(BUFFER_BEATS);
+  localparam int unsigned ORDERED = 8;              // reads; a write leaves at least every 4 to 9 cycles
   typedef logic [TAG_W-1:0] tag_t;
   typedef logic [AT_W:0] beats_t;
 
@@ -86,7 +90,7 @@ module pcie_requester
   stream_if #(.T(placed_t)) part ();
   stream_if #(.T(tag_t)) tag ();
   logic [ID_W-1:0] cut_id;
-  logic            order_room;
+  logic            order_room, none_waits;
   beats_t          free_q, beats, freed;
   logic [AT_W-1:0] at_q;
   read_part_t      now, next;
@@ -102,7 +106,9 @@ module pcie_requester
       part: next, id: cut_id, more: AT_W'((12'(next.addr[2+:LANE_W]) + 12'(next.dwords) - 12'd1) >> LANE_W)
   };
   assign cut.ready    = placed.ready;
-  stream_slice #(.T(placed_t)) place (.clk, .rst, .in(placed), .out(part));
+  tlp_behind_fifo #(.T(placed_t), .DEPTH(ORDERED), .COUNT_W($bits(posted_count_t))) in_order (
+      .clk, .rst, .in(placed), .inside_(posted_inside), .gone(posted_gone), .out(part), .empty(none_waits)
+  );
 
   wire function_t func = function_of(now.addr, FUNCTIONS);
   wire may  = part.valid && order_room && !off[func] && tag.valid && beats <= free_q;
@@ -206,7 +212,7 @@ module pcie_requester
   assign writer.rready = '0;
 
   assign quiet = none_busy;
-  assign idle  = &none_busy && completions_idle && writes_idle && !cut.valid && !part.valid && return_idle;
+  assign idle  = &none_busy && completions_idle && writes_idle && !cut.valid && none_waits && return_idle;
 
   always_ff @(posedge clk) begin
     events.writes      <= sent;

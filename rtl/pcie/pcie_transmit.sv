@@ -2,7 +2,8 @@
 
 // What the device sends, in one order (Base Specification 2.4.1): nothing passes a write that was there before it, not even while the write
 // waits for credits; an interrupt is a write and is behind the writes of the requester. Completions and reads pass each other. A class that
-// has no credits holds up only what must be behind it. Latency 1 cycle for a write, 2 for all else. One header and one beat a cycle.
+// has no credits holds up only what must be behind it. A read has waited before it is offered, by `posted_inside`. Latency 1 cycle for a
+// write or a read, 2 for all else. One header and one beat a cycle.
 module pcie_transmit
   import pcie_pkg::*;
 #(
@@ -23,6 +24,8 @@ module pcie_transmit
     axis_if.sink         completion_data,
     stream_if.source     tx_header,
     axis_if.source       tx_data,
+    output posted_count_t posted_inside,       // writes and interrupts that have not left,
+    output logic [1:0]   posted_gone,          //   and how many leave in this cycle
     output logic [3:0]   leaving,              // TLPs with a payload that were taken, and have not left,
     output logic         left,                 //   pulse: one of them has
     output logic         idle                  // nothing is between an input and tx
@@ -32,8 +35,7 @@ module pcie_transmit
   localparam int unsigned READ = 2;
   localparam int unsigned ANSWER = 3;
   localparam int unsigned N = 4;
-  localparam int unsigned COUNT_W = 7;
-  typedef logic [COUNT_W-1:0] count_t;
+  localparam int unsigned COUNT_W = $bits(posted_count_t);
 
   stream_if #(.T(tlp_header_t)) header[N] ();
   axis_if #(.DATA_W(DATA_W)) data[N] ();
@@ -43,18 +45,22 @@ module pcie_transmit
   // ---- order ----
   logic interrupt_inside_q;                    // an interrupt was offered and has not gone
   wire  interrupt_gone = data[INTERRUPT].tvalid && data[INTERRUPT].tready;
-  wire count_t ahead = count_t'(writes_inside) + count_t'(interrupt_inside_q);
-  wire [1:0] gone = 2'(write_gone) + 2'(interrupt_gone);
+  assign posted_inside = posted_count_t'(writes_inside) + posted_count_t'(interrupt_inside_q);
+  assign posted_gone   = 2'(write_gone) + 2'(interrupt_gone);
   always_ff @(posedge clk) interrupt_inside_q <= !rst && (interrupt_header.valid || interrupt_inside_q) && !interrupt_gone;
 
   assign header[WRITE].valid = write_header.valid;
   assign header[WRITE].data  = write_header.data;
   assign write_header.ready  = header[WRITE].ready;
+  assign header[READ].valid  = read_header.valid;
+  assign header[READ].data   = read_header.data;
+  assign read_header.ready   = header[READ].ready;
   tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) interrupts (
-      .clk, .rst, .in(interrupt_header), .inside_(count_t'(writes_inside)), .gone({1'b0, write_gone}), .out(header[INTERRUPT])
+      .clk, .rst, .in(interrupt_header), .inside_(posted_count_t'(writes_inside)), .gone({1'b0, write_gone}), .out(header[INTERRUPT])
   );
-  tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) reads (.clk, .rst, .in(read_header), .inside_(ahead), .gone, .out(header[READ]));
-  tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) answers (.clk, .rst, .in(completion_header), .inside_(ahead), .gone, .out(header[ANSWER]));
+  tlp_behind #(.T(tlp_header_t), .COUNT_W(COUNT_W)) answers (
+      .clk, .rst, .in(completion_header), .inside_(posted_inside), .gone(posted_gone), .out(header[ANSWER])
+  );
 
   // ---- credits, by class ----
   logic [N-1:0] credit, offered;

@@ -14,6 +14,10 @@ def test_tlp_behind() -> None:
     prove(HERE / "tlp_behind_formal.sv")
 
 
+def test_tlp_behind_fifo() -> None:
+    prove(HERE / "tlp_behind_fifo_formal.sv", frames=12)
+
+
 def test_pcie_credits() -> None:
     prove(HERE / "pcie_credits_formal.sv", frames=14 if LONG else 11)
 

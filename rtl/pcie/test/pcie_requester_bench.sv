@@ -31,6 +31,8 @@ module pcie_requester_bench
   axis_if #(.DATA_W(DATA_W)) interrupt_data ();
   axis_if #(.DATA_W(DATA_W)) completion_data ();
   logic [5:0] writes_inside;
+  posted_count_t posted_inside;
+  logic [1:0] posted_gone;
   logic       write_gone, transmit_idle;
 
   assign interrupt_header.valid  = 1'b0;
@@ -50,10 +52,10 @@ module pcie_requester_bench
 
   pcie_requester #(.DATA_W(DATA_W), .TAGS(TAGS), .TIMEOUT(TIMEOUT)) requester (
       .clk, .rst, .settings, .reset, .host, .write_header, .write_data, .read_header, .completion_header(rx_header), .completion_data(rx_data),
-      .writes_inside, .write_gone, .events, .quiet, .idle
+      .writes_inside, .write_gone, .posted_inside, .posted_gone, .events, .quiet, .idle
   );
   pcie_transmit #(.DATA_W(DATA_W)) transmit (
       .clk, .rst, .credits, .write_header, .write_data, .writes_inside, .write_gone, .interrupt_header, .interrupt_data, .read_header,
-      .completion_header, .completion_data, .tx_header, .tx_data, .leaving(), .left(), .idle(transmit_idle)
+      .completion_header, .completion_data, .tx_header, .tx_data, .posted_inside, .posted_gone, .leaving(), .left(), .idle(transmit_idle)
   );
 endmodule

@@ -349,14 +349,14 @@ async def switched_off_in_the_middle_all_ends(dut, how: str) -> None:
     for addr, beats in bursts:
         bench.axi.read(bench.base + addr, beats)
         bench.axi.write(bench.base + addr, content[addr : addr + beats * bench.step])
-    await wait_cycles(dut, 150)
+    await wait_cycles(dut, 30)
     sent = len(bench.slot.sent)
     if how == "master":
         bench.set(master=False)
     else:
         dut.reset.value = 1
     await wait_cycles(dut, 60)
-    assert len(bench.slot.sent) <= sent + 4
+    assert len(bench.slot.sent) <= sent + 16  # headers run ahead of their payloads
     sent = len(bench.slot.sent)
     await bench.axi.writes_answered(3 * TIMEOUT)
     limit = 3 * TIMEOUT if how == "master" else 200
@@ -440,7 +440,7 @@ async def latency_in_cycles(dut) -> None:
     assert await cycles(dut, ("host_wvalid", "host_wready", "host_wlast"), "tx_data_tvalid") == 6
     await bench.axi.writes_answered()
     bench.axi.read(bench.base, beats)
-    assert await cycles(dut, ("host_arvalid", "host_arready"), "tx_header_valid") == 4
+    assert await cycles(dut, ("host_arvalid", "host_arready"), "tx_header_valid") == 3
     assert await cycles(dut, ("rx_data_tvalid", "rx_data_tready", "rx_data_tlast"), "host_rvalid") == 4
     await bench.idle()
 
