@@ -61,6 +61,15 @@ def test_the_kernel_is_behind_another_address(wire: Wire, namespace: list[str]) 
     assert value(wire, "nat.TRANSLATED_TX") >= 10 and value(wire, "nat.TRANSLATED_RX") >= 10
     assert not value(wire, "stream.CUTS")
 
+    # A rule by which echo replies go round the kernel: they reach nobody.
+    assert wire.run("filter", "add", "card", "protocol", "1", "default", "around").returncode == 0
+    rounds = value(wire, "stream.RX_ROUND")
+    assert "100% packet loss" in own.run("bash", "-c", f"ping -e {IDENTIFIER} -c 1 -W 2 {PEER} || true")
+    assert value(wire, "stream.RX_ROUND") > rounds
+    (rule,) = wire.json("filter", "list", "card")["rules"]
+    assert wire.run("filter", "delete", "card", str(rule["position"])).returncode == 0
+    assert " 0% packet loss" in own.run(*ping, PEER)
+
     # A limit that no frame keeps: the kernel is cut off, and the log says so. Restarted it has forgotten its settings.
     config(wire, "set", "card", "stream.LIMIT", "1")
     own.run("bash", "-c", f"ping -c 1 -W 1 {PEER} || true")

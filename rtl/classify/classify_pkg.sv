@@ -119,7 +119,7 @@ package classify_pkg;
     net_edit_t    edit;        // of the host's copy
     meter_t       meter;       // if `metered`: what is above its rate nobody gets, or only the host
     logic         metered;
-    logic [1:0]   zero;        // kept for stream sockets
+    stream_choice_e stream;    // through the kernel on the card's path, or round it
     logic         pair_set;    // the pair of queues is
     flow_t        pair;        // this one
     card_choice_e card;

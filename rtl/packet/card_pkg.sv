@@ -33,6 +33,13 @@ package card_pkg;
     return flow;
   endfunction
 
+  // Whether a frame passes through the kernel of the streaming socket.
+  typedef enum logic [1:0] {
+    STREAM_AS_SET,        // as the socket's settings say
+    STREAM_THROUGH,
+    STREAM_AROUND
+  } stream_choice_e;
+
   // About a frame that has ended.
   typedef struct packed {
     logic wanted;         // the card gets it
@@ -40,6 +47,7 @@ package card_pkg;
     logic  pair_set;      // a rule has chosen the pair of queues:
     flow_t flow;          // this one; else a number that frames of a connection have in common
     net_edit_t edit;      // what a rule changes in it
+    stream_choice_e stream;
     logic  hashed;        // the packet has what the driver wants a hash of,
     hash_index_t hash;    // the lowest bits of which are these
   } card_verdict_t;

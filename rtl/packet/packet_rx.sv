@@ -420,6 +420,7 @@ module packet_rx
       pair_set: decision.pair_set,
       flow: decision.pair_set ? decision.pair : s10_q.flow,
       edit: decided ? decision.edit : '0,
+      stream: decided ? decision.stream : STREAM_AS_SET,
       hashed: s10_q.hashed,
       hash: s10_q.hash
   };

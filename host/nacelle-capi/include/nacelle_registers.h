@@ -820,7 +820,7 @@
 #define NACELLE_STREAM_NAME 0x010u /* r: Name of the kernel. */
 #define NACELLE_STREAM_NAME_WORDS 4u
 #define NACELLE_STREAM_CONTROL 0x020u /* rw: Which frames go through the kernel. In use from the next frame on. */
-#define NACELLE_STREAM_CONTROL_RX_SHIFT 0 /* Received frames go through the kernel, else round it. */
+#define NACELLE_STREAM_CONTROL_RX_SHIFT 0 /* Received frames go through the kernel, else round it; those about which a rule says so by that. */
 #define NACELLE_STREAM_CONTROL_RX_MASK 0x00000001u
 #define NACELLE_STREAM_CONTROL_TX_SHIFT 1 /* Frames that the card sends do. */
 #define NACELLE_STREAM_CONTROL_TX_MASK 0x00000002u

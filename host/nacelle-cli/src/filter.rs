@@ -215,6 +215,9 @@ where
             ClassifierError::None => return Self::refused(error.to_string(), NONE),
             ClassifierError::Unexpected(_) => "use a version that goes with the device",
             ClassifierError::NoCard(_) => "use device or drop, or a device with a network card",
+            ClassifierError::NoSocket(_) => {
+                "use a device that was built with a stream kernel in [network] of its description, as devices/nic.toml"
+            }
             ClassifierError::NoQueue { .. } => "name a pair that there is",
             ClassifierError::Full { .. } => {
                 "delete rules first; an empty file deletes all: nacelle filter set DEVICE /dev/null"

@@ -18,5 +18,5 @@ pub use file::RuleFile;
 pub use flow::{Flow, FlowKey};
 pub use flows::PlacedFlow;
 pub use meter::{Meter, Metered};
-pub use rule::{Action, Edit, Family, Match, Prefix, Rule, RuleError, Target, Window};
+pub use rule::{Action, Edit, Family, Match, Prefix, Rule, RuleError, Stream, Target, Window};
 pub use table::{Classifier, ClassifierError, Counts, Placed, Rules};

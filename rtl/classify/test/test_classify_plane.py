@@ -24,7 +24,7 @@ from classify_bench import (
     run_plane,
 )
 from cocotbext.axi import AxiResp
-from nacelle_tb.classifier import ACTION_WORD, DEVICE, DROP, GROUP, HOST, MIRROR, Rule, pair
+from nacelle_tb.classifier import ACTION_WORD, AROUND, DEVICE, DROP, GROUP, HOST, MIRROR, THROUGH, Rule, pair
 from nacelle_tb.long import rounds
 from nacelle_tb.streams import wait_cycles
 from nacelle_tb.svtypes import struct
@@ -69,7 +69,7 @@ def random_rule(window: int) -> Rule:
         part = frame[window : window + 16].ljust(16, b"\0")
         mask = bytes(random.choice([0, 0, 0xFF, 0xF0]) for _ in range(16))
         chosen |= {"window": part, "window_mask": mask}
-    action = random.choice([DROP, HOST, MIRROR, DEVICE, 0, HOST | pair(2), MIRROR | pair(3)])
+    action = random.choice([DROP, HOST, MIRROR, DEVICE, 0, HOST | pair(2), MIRROR | pair(3), HOST | THROUGH, AROUND])
     return Rule(action=action, version=version, **chosen)
 
 

@@ -147,7 +147,7 @@ module stream_guard
     else if (leaving && out.tready) out_frame_q <= 1'b1;
     if (left || stops) beat_q <= '0;
     else if (leaving && out.tready) beat_q <= beat_q + 1'b1;
-    if (abort_q && out.tready) abort_q <= 1'b0;
+    if (out.tready) abort_q <= 1'b0;
     if (stops && out_frame_q) begin
       abort_q     <= 1'b1;
       out_frame_q <= 1'b0;

@@ -94,8 +94,9 @@ module stream_plane
   stream_rx_store #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME)) store (
       .clk, .rst(line_rst), .in(rx), .in_verdict(rx_verdict), .out(wanted), .out_verdict(verdict), .overflow(rx_overflow), .idle(store_idle)
   );
+  wire rx_through = verdict.stream == STREAM_THROUGH || (verdict.stream == STREAM_AS_SET && settings.rx);
   stream_guard #(.DATA_W(DATA_W), .MAX_FRAME(MAX_FRAME), .INFO(card_verdict_t)) rx_guard (
-      .clk, .rst(line_rst), .through(settings.rx), .cut(cut_q), .limit(settings.limit), .in(wanted),
+      .clk, .rst(line_rst), .through(rx_through), .cut(cut_q), .limit(settings.limit), .in(wanted),
       .in_info(verdict), .out(received), .out_info(received_verdict), .out_through(changed), .to(kernel_rx_in), .from(kernel_rx_out),
       .fault(rx_fault), .events(rx_events), .idle(rx_idle)
   );

@@ -16,8 +16,8 @@ pub(crate) enum FilterCommand {
     ///
     /// Conditions: ip, ip6, src PREFIX, dst PREFIX, arp, ethertype N, mac ADDRESS, tagged, untagged, vlan N, inner-vlan N, tcp, udp,
     /// protocol N, src-port N, dst-port N, roce, opcode N, qpn N, fragment, no-fragment, bytes HEX[/MASK]. Then one action: drop, host,
-    /// mirror, device or default; behind host, mirror and default also queue N, vlan-priority N and dscp N (of the host's
-    /// copy); behind all but drop meter N. The rule with the lowest priority decides.
+    /// mirror, device or default; behind host, mirror and default also queue N, vlan-priority N, dscp N (of the host's
+    /// copy), stream or around (through the kernel of the streaming socket, or round it); behind all but drop meter N. The rule with the lowest priority decides.
     ///
     /// With the word flow in front, one of 4096 and more exact flows, which go before all rules: nacelle filter add DEVICE flow
     /// src 10.0.0.1 dst 10.0.0.2 tcp src-port 80 dst-port 5000 host queue 1

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nacelle_wire::MacAddr;
 
-use super::rule::{Action, Edit, Family, Match, Prefix, Rule, Target, WINDOW, Window};
+use super::rule::{Action, Edit, Family, Match, Prefix, Rule, Stream, Target, WINDOW, Window};
 
 /// Positions that a wide entry takes.
 pub(super) const QUARTERS: usize = 4;
@@ -49,6 +49,8 @@ const CARD_ALWAYS: u32 = 1 << 1;
 const CARD_NEVER: u32 = 2 << 1;
 const QUEUE_LOW: u32 = 3;
 const QUEUE_SET: u32 = 1 << 5;
+const STREAM_THROUGH: u32 = 1 << 6;
+const STREAM_AROUND: u32 = 2 << 6;
 const METERED: u32 = 1 << 8;
 const METER_LOW: u32 = 9;
 const VLAN_PRIORITY_SET: u32 = 1 << 13;
@@ -201,7 +203,13 @@ pub(super) fn action_word(action: Action) -> u32 {
         Target::Device => CARD_NEVER,
     };
     let part = |value: Option<u8>, set: u32, low: u32| value.map_or(0, |value| set | u32::from(value) << low);
+    let stream = match action.stream {
+        Stream::AsSet => 0,
+        Stream::Through => STREAM_THROUGH,
+        Stream::Around => STREAM_AROUND,
+    };
     target
+        | stream
         | part(action.queue, QUEUE_SET, QUEUE_LOW)
         | part(action.meter, METERED, METER_LOW)
         | part(action.edit.vlan_priority, VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW)
@@ -221,8 +229,14 @@ pub(super) fn action(word: u32) -> Option<Action> {
     let part = |set: u32, low: u32, most: u32| (word & set != 0).then_some((word >> low & most) as u8);
     let edit =
         Edit { vlan_priority: part(VLAN_PRIORITY_SET, VLAN_PRIORITY_LOW, 7), dscp: part(DSCP_SET, DSCP_LOW, 63) };
+    let stream = match word & (STREAM_THROUGH | STREAM_AROUND) {
+        0 => Stream::AsSet,
+        STREAM_THROUGH => Stream::Through,
+        STREAM_AROUND => Stream::Around,
+        _ => return None,
+    };
     let (queue, meter) = (part(QUEUE_SET, QUEUE_LOW, 3), part(METERED, METER_LOW, 15));
-    Some(Action { target, queue, meter, edit })
+    Some(Action { target, queue, meter, edit, stream })
 }
 
 /// The words of a rule at one of the positions that it takes: the `quarter`th of a wide one; of another it makes no difference.
@@ -339,7 +353,8 @@ mod tests {
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
             "priority 1 untagged ethertype 0x88b5 default queue 0",
             "priority 1 tagged roce no-fragment drop",
-            "priority 4097 udp host queue 1 vlan-priority 5 dscp 46 meter 15",
+            "priority 4097 udp host queue 1 vlan-priority 5 dscp 46 stream meter 15",
+            "priority 4097 udp mirror around",
             "priority 1 fragment bytes 0a0b/ff0f drop",
             "priority 1 dst ff02::/16 bytes 00112233445566778899aabbccddeeff drop",
         ] {
@@ -355,7 +370,7 @@ mod tests {
     fn words_of_others_are_no_rule() {
         let good = words(&"priority 1 src 10.0.0.0/8 drop".parse().unwrap(), 0);
         for (word, change) in
-            [(0, 0x40), (ACTION[0], 4), (ACTION[0], 0x800), (ACTION[1], 0x800), (10, 0x041), (33, 0x820)]
+            [(0, 0x40), (ACTION[0], 4), (ACTION[0], 0xc0), (ACTION[1], 0x800), (10, 0x041), (33, 0x820)]
         {
             let mut bad = good;
             bad[word] ^= change;

@@ -170,6 +170,18 @@ impl Target {
     ];
 }
 
+/// Which way a frame takes by the kernel of the streaming socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stream {
+    /// As the socket is set.
+    #[default]
+    AsSet,
+    /// Through it.
+    Through,
+    /// Round it.
+    Around,
+}
+
 /// What is done with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Action {
@@ -181,6 +193,8 @@ pub struct Action {
     pub meter: Option<u8>,
     /// What is changed in the copy that the host gets.
     pub edit: Edit,
+    /// Its way by the streaming socket.
+    pub stream: Stream,
 }
 
 /// What is changed in a frame.
@@ -382,14 +396,11 @@ impl FromStr for Action {
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let mut words = Words::new(text);
         let name = words.value("the conditions")?;
-        if name == "stream" {
-            return wrong("stream: this version has no stream sockets");
-        }
         let Some((target, _)) = Target::ALL.into_iter().find(|(_, known)| *known == name) else {
             let known = Target::ALL.map(|(_, name)| name).join(", ");
             return wrong(format!("{name:?} is neither a condition nor an action; actions are {known}"));
         };
-        let (mut queue, mut meter, mut edit) = (None, None, Edit::default());
+        let (mut queue, mut meter, mut edit, mut stream) = (None, None, Edit::default(), None);
         let may_be_for_host = matches!(target, Target::Default | Target::Host | Target::Mirror);
         while let Some(word) = words.next() {
             match word {
@@ -403,10 +414,12 @@ impl FromStr for Action {
                     set(&mut edit.vlan_priority, words.number(word, MAX_PRIORITY)? as u8, word)?;
                 }
                 "dscp" if may_be_for_host => set(&mut edit.dscp, words.number(word, MAX_DSCP)? as u8, word)?,
+                "stream" if may_be_for_host => set(&mut stream, Stream::Through, word)?,
+                "around" if may_be_for_host => set(&mut stream, Stream::Around, word)?,
                 more => return wrong(format!("{more:?} behind the action {name}")),
             }
         }
-        Ok(Self { target, queue, meter, edit })
+        Ok(Self { target, queue, meter, edit, stream: stream.unwrap_or_default() })
     }
 }
 
@@ -438,6 +451,11 @@ impl fmt::Display for Action {
         self.queue.map_or(Ok(()), |queue| write!(f, " queue {queue}"))?;
         self.edit.vlan_priority.map_or(Ok(()), |priority| write!(f, " vlan-priority {priority}"))?;
         self.edit.dscp.map_or(Ok(()), |dscp| write!(f, " dscp {dscp}"))?;
+        match self.stream {
+            Stream::AsSet => {}
+            Stream::Through => f.write_str(" stream")?,
+            Stream::Around => f.write_str(" around")?,
+        }
         self.meter.map_or(Ok(()), |meter| write!(f, " meter {meter}"))
     }
 }
@@ -500,7 +518,8 @@ mod tests {
             "priority 10 src 10.0.0.0/8 udp dst-port 4791 drop",
             "priority 0 host queue 3",
             "priority 0 udp device meter 7",
-            "priority 0 udp mirror queue 1 vlan-priority 0 dscp 63 meter 7",
+            "priority 0 udp mirror queue 1 vlan-priority 0 dscp 63 stream meter 7",
+            "priority 0 tcp default around",
             "priority 7 ip6 tcp dst-port 22 mirror",
             "priority 7 src 2001:db8::/32 dst fe80::1 opcode 0x04 qpn 0x12 device",
             "priority 65535 vlan 5 inner-vlan 6 arp mac 02:00:00:00:00:01 drop",
@@ -553,7 +572,9 @@ mod tests {
             ("bytes 00/0000 drop", "1 to 16 bytes"),
             ("bytes äb drop", "1 to 16 bytes"),
             ("mac 1 drop", "no MAC address"),
-            ("udp stream 1", "no stream sockets"),
+            ("udp stream", "\"stream\" is neither a condition nor an action"),
+            ("udp device stream", "\"stream\" behind the action device"),
+            ("udp host stream around", "around contradicts"),
         ] {
             let error = text.parse::<Rule>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

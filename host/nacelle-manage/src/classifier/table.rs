@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use super::flow::{Flow, FlowKey};
 use super::key::{self, QUARTERS, WORDS};
 use super::meter::Meter;
-use super::rule::{Action, Edit, Rule, Target};
+use super::rule::{Action, Edit, Rule, Stream, Target};
 use crate::Registers;
-use crate::map::{Chain, Field, classifier as map};
+use crate::map::{Chain, Field, classifier as map, stream};
 use crate::registers::PATIENCE;
 
 /// Positions that are loaded together.
@@ -42,6 +42,9 @@ pub enum ClassifierError<E> {
         /// How many there are.
         pairs: u32,
     },
+    /// A rule about the streaming socket of a device without one.
+    #[error("{0}: this device has no streaming socket")]
+    NoSocket(String),
     /// No position is free where the rules should go.
     #[error("there is no room: the rules take {needed} positions, and {free} of {POSITIONS} are free")]
     Full {
@@ -260,10 +263,16 @@ impl<'a, R: Registers> Classifier<'a, R> {
     }
 
     /// Whether the device can do what `rule` says.
-    pub(super) fn check(&self, action: Action, rule: &impl ToString) -> Result<(), ClassifierError<R::Error>> {
+    pub(super) fn check(&mut self, action: Action, rule: &impl ToString) -> Result<(), ClassifierError<R::Error>> {
         let for_host = matches!(action.target, Target::Host | Target::Mirror)
             || action.queue.is_some()
             || action.edit != Edit::default();
+        if action.stream != Stream::AsSet {
+            let socket = Chain::new(self.registers).first(&stream::BLOCK).map_err(ClassifierError::Access)?;
+            if socket.is_none() {
+                return Err(ClassifierError::NoSocket(rule.to_string()));
+            }
+        }
         match self.pairs {
             0 if for_host => Err(ClassifierError::NoCard(rule.to_string())),
             pairs if action.queue.is_some_and(|queue| u32::from(queue) >= pairs) => {
@@ -521,6 +530,8 @@ mod tests {
         let mut fake = Fake::new(1);
         let mut classifier = Classifier::new(&mut fake).unwrap();
         classifier.add(&for_host).unwrap();
+        let around: Rule = "udp host around".parse().unwrap();
+        assert!(matches!(classifier.add(&around), Err(ClassifierError::NoSocket(_))));
         assert!(matches!(classifier.replace(&[for_host, second], 0), Err(ClassifierError::NoQueue { pairs: 1, .. })));
         assert_eq!(classifier.rules().unwrap().entries.len(), 1);
         struct Other;

@@ -1818,8 +1818,8 @@ pub mod stream {
     pub const KERNEL_VERSION: Register = Register { name: "KERNEL_VERSION", offset: 0xc, count: None, mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[KERNEL_VERSION_MINOR, KERNEL_VERSION_MAJOR], doc: "Version of the kernel." };
     /// Name of the kernel.
     pub const NAME: Register = Register { name: "NAME", offset: 0x10, count: Some(4), mode: Mode::Read, mask: 0xffffffff, counter: false, reader: Who::Authorised, writer: Who::Authorised, fields: &[], doc: "Name of the kernel." };
-    /// `CONTROL.rx`: Received frames go through the kernel, else round it.
-    pub const CONTROL_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames go through the kernel, else round it." };
+    /// `CONTROL.rx`: Received frames go through the kernel, else round it; those about which a rule says so by that.
+    pub const CONTROL_RX: Field = Field { name: "rx", low: 0, width: 1, doc: "Received frames go through the kernel, else round it; those about which a rule says so by that." };
     /// `CONTROL.tx`: Frames that the card sends do.
     pub const CONTROL_TX: Field = Field { name: "tx", low: 1, width: 1, doc: "Frames that the card sends do." };
     /// Which frames go through the kernel. In use from the next frame on.

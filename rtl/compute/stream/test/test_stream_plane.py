@@ -131,6 +131,23 @@ async def what_the_card_is_told(dut, keeps: int) -> None:
 
 
 @cocotb.test()
+async def a_rule_says_which_way_a_frame_takes(dut) -> None:
+    """Before the setting, which holds for frames about which no rule says so."""
+    bench = await Bench(dut).begin()
+    rounds = 0
+    for setting in (0, 1):
+        assert await bench.bus.write(offset("stream.CONTROL"), setting) == OKAY
+        for choice, through in (("AS_SET", setting), ("THROUGH", 1), ("AROUND", 0), ("THROUGH", 1)):
+            frame = await bench.receive(random.randrange(60, 300), stream=constant(f"card_pkg::STREAM_{choice}"))
+            if through:
+                assert await bench.rx_in.recv() == frame
+                bench.rx_back.send(frame)
+            assert await bench.rx_out.recv() == frame and not bench.rx_in.packets
+            rounds += not through
+    assert await bench.read("RX_ROUND") == rounds
+
+
+@cocotb.test()
 async def a_full_store_loses_frames_that_are_counted(dut) -> None:
     """The kernel takes nothing, without a limit; every frame that was not lost comes when it does."""
     bench = await Bench(dut).begin()
@@ -237,5 +254,6 @@ def test_stream_plane(width: int) -> None:
             "idle": Plain("output", "logic"),
             **streams,
         },
+        random_state=True,
         env={"WIDTH": str(width), **at_width(width, "would_get|is_told|full_store|whole_frames")},
     )
