@@ -203,7 +203,7 @@ module virtq_chains
         base_q   <= stored_start.indirect ? stored_start.addr : main_q.desc;
         at_q     <= stored_start.indirect ? '0 : stored_start.head;
         count_q  <= stored_start.indirect ? stored_start.count : main_q.size;
-        left_q   <= ($bits(left_q))'(BLOCK);
+        left_q   <= stored_start.only ? ($bits(left_q))'(1) : ($bits(left_q))'(BLOCK);
         walked_q <= '0;
         error_q  <= stored_start.error;
         state_q  <= W_WALK;
@@ -260,5 +260,5 @@ module virtq_chains
   end
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used, reply.tag.head, reply.tag.count, reply.tag.bad};
+  assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used, reply.tag.head, reply.tag.count, reply.tag.bad, reply.tag.more, reply.tag.at};
 endmodule

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Fetches the beginning of chains ahead (virtio 1.2, 2.7.5): for each entry of the available ring up to BLOCK descriptors from its
-// head on, and if the head is an indirect descriptor up to BLOCK of its table instead. The chains of a queue come in the order of
-// its slots, or with an indirect table between others later.
+// head on, and if the head is an indirect descriptor up to BLOCK of its table instead. Heads that follow each other and lie in the same
+// GROUP of descriptors, in any order, are fetched by one read. The chains of a queue come in the order of its slots, or with an indirect
+// table between others later.
 //
-// One entry a cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
+// One read a cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
 // at a latency of 155.
 module virtq_prefetch
   import memory_pkg::*;
@@ -71,8 +72,22 @@ module virtq_prefetch
   wire [15:0] head = now_q.heads[0];
   wire        outside = head >= table_q.size;
 
+  // Those of the next entries that are in the group of the first one.
+  localparam int unsigned IN_GROUP_W = $bits(in_group_t);
+  wire       whole = {head[15:IN_GROUP_W], in_group_t'('1)} < table_q.size && !now_q.error;
+  in_group_t more;
+  in_group_t [GROUP-1:0] at;
+  always_comb begin
+    more = '0;
+    for (int unsigned i = 1; i < GROUP; i++)
+      if (whole && 32'(more) == i - 1 && now_q.count > entries_t'(i) && now_q.heads[i][15:IN_GROUP_W] == head[15:IN_GROUP_W])
+        more = in_group_t'(i);
+    for (int unsigned i = 0; i < GROUP; i++) at[i] = more == '0 ? '0 : now_q.heads[i][IN_GROUP_W-1:0];
+  end
+  wire entries_t chains = entries_t'(more) + 1'b1;
+
   assign asks          = busy_q && read[0].ready && room_q;
-  assign ends          = asks && now_q.count == entries_t'(1);
+  assign ends          = asks && now_q.count == chains;
   assign entries.ready = !busy_q;
   assign unpacked      = entries.valid && entries.ready;
 
@@ -85,8 +100,10 @@ module virtq_prefetch
     read[0].data.tag.slot  = now_q.slot;
     read[0].data.tag.head  = head;
     read[0].data.tag.bad   = now_q.error ? VIRTQ_MEMORY : outside ? VIRTQ_HEAD_RANGE : VIRTQ_OK;
-    read[0].data.addr      = table_q.desc + addr_t'({outside ? 16'd0 : head, 4'd0});
-    read[0].data.bytes     = outside ? 7'(DESC_BYTES) : block_bytes(table_q.size - head);
+    read[0].data.tag.more  = more;
+    read[0].data.tag.at    = at;
+    read[0].data.addr      = table_q.desc + addr_t'({outside ? 16'd0 : more != '0 ? {head[15:IN_GROUP_W], in_group_t'('0)} : head, 4'd0});
+    read[0].data.bytes     = outside ? 7'(DESC_BYTES) : more != '0 ? 7'(GROUP * DESC_BYTES) : block_bytes(table_q.size - head);
   end
 
   always_ff @(posedge clk) begin
@@ -94,9 +111,11 @@ module virtq_prefetch
       now_q   <= entries.data;
       table_q <= table_t'(tables[entries.data.vq]);
     end else if (asks) begin
-      now_q.heads <= now_q.heads >> 16;
-      now_q.slot  <= now_q.slot + 1'b1;
-      now_q.count <= now_q.count - 1'b1;
+      for (int unsigned i = 0; i < ENTRIES; i++)
+        for (int unsigned k = 0; k < GROUP; k++)
+          if (32'(more) == k) now_q.heads[i] <= i + k + 1 < ENTRIES ? now_q.heads[(i+k+1)%ENTRIES] : '0;
+      now_q.slot  <= now_q.slot + slot_t'(chains);
+      now_q.count <= now_q.count - chains;
     end
     if (rst) busy_q <= 1'b0;
     else busy_q <= entries.ready ? entries.valid : !ends;
@@ -131,15 +150,15 @@ module virtq_prefetch
   wire tabled = reply.valid && reply.tag.kind == READ_TABLE;
   assign start_write = direct || (tabled && reply.error);
   assign start       = '{error: tabled ? VIRTQ_MEMORY : wrong, head: reply.tag.head, indirect: leads, addr: reply_data[0].addr,
-                         count: reply_data[0].len[19:4]};
+                         count: reply_data[0].len[19:4], only: reply.tag.at[0] == '1};
   assign block_write = (direct && !leads) || tabled;
 
   assign done = direct && !leads;
   assign led  = indirect_table.valid && indirect_table.ready;
   always_ff @(posedge clk) begin
-    room_q <= 32'(under_way_q) + 32'(asks) < UNDER_WAY;
+    room_q <= 32'(under_way_q) + (asks ? 32'(chains) : 32'd0) + GROUP <= UNDER_WAY;
     if (rst) under_way_q <= '0;
-    else under_way_q <= under_way_q + ($bits(under_way_q))'(asks) - ($bits(under_way_q))'(done) - ($bits(under_way_q))'(led);
+    else under_way_q <= under_way_q + (asks ? ($bits(under_way_q))'(chains) : '0) - ($bits(under_way_q))'(done) - ($bits(under_way_q))'(led);
   end
 
   assign idle = !busy_q && !entries.valid && under_way_q == '0;
@@ -148,5 +167,5 @@ module virtq_prefetch
   always_ff @(posedge clk) if (!rst) assert (!entries_in.valid || entries_in.ready) else $error("more entries than there is room for");
 
   logic unused_ok;
-  assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used};
+  assign unused_ok = &{1'b0, setup.values.vector, setup.values.avail, setup.values.used, reply.tag.more, reply.tag.at};
 endmodule

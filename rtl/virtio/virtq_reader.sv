@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Reads of rings and descriptors from host memory: N clients ask, round robin; each answer comes in one cycle, with the tag of its
-// request, in the order of the requests of all. Who asks has room for the answer: an answer cannot wait. Latency beside that of
-// memory: 3 cycles to AR, 3 from R at 512 bits, more where an answer has several beats; one request a cycle. At most BUFFER_BEATS beats are outstanding.
+// request, in the order of the requests of all. A read for several chains has an answer for each, one after another. Who asks has room
+// for the answer: an answer cannot wait. Latency beside that of memory: 3 cycles to AR, 5 from R at 512 bits, more where an answer has
+// several beats; one request a cycle, one answer a cycle. At most BUFFER_BEATS beats are outstanding.
 module virtq_reader
   import memory_pkg::*;
   import virtio_pkg::*;
@@ -10,6 +11,7 @@ module virtq_reader
     parameter int unsigned DATA_W       = 512,
     parameter int unsigned ID_W         = 4,
     parameter int unsigned N            = 2,
+    parameter int unsigned WAITING      = 64,        // a power of two: no fewer than all `more` of the reads under way
     parameter int unsigned BUFFER_BEATS = DATA_W < 256 ? 256 : 128
 ) (
     input  logic                        clk,
@@ -17,12 +19,17 @@ module virtq_reader
     stream_if.sink                      request[N],   // ring_read_t
     axi_if.master                       mem,          // read channels
     output ring_reply_t                 reply,
-    output virtq_desc_t [BLOCK-1:0]     reply_data,   // from byte 0; what was not read is undefined
+    output virtq_desc_t [BLOCK-1:0]     reply_data,   // from byte 0, or where the chain begins; what was not read is undefined
     output desc_length_t [BLOCK-1:0]    reply_lengths,
     output logic                        idle
 );
-  localparam int unsigned BITS = BLOCK * $bits(virtq_desc_t);
+  localparam int unsigned BITS = GROUP * $bits(virtq_desc_t);
   localparam int unsigned PARTS = BITS > DATA_W ? BITS / DATA_W : 1;
+  typedef struct packed {
+    logic                    error;
+    ring_tag_t               tag;
+    virtq_desc_t [GROUP-1:0] descs;
+  } answer_t;
 
   stream_if #(.T(ring_read_t)) chosen ();
   stream_if #(.T(ring_read_t)) granted ();
@@ -30,8 +37,10 @@ module virtq_reader
   stream_if #(.T(dma_cmd_t)) cmd ();
   stream_if #(.T(ring_tag_t)) tag_in ();
   stream_if #(.T(ring_tag_t)) tag ();
+  stream_if #(.T(answer_t)) answer_in ();
+  stream_if #(.T(answer_t)) answer ();
   axis_if #(.DATA_W(DATA_W)) data ();
-  logic dma_idle;
+  logic dma_idle, none_waits;
 
   stream_arbiter #(.T(ring_read_t), .N(N)) arbiter (.clk, .rst, .in(request), .last('1), .out(chosen));
   stream_skid #(.T(ring_read_t)) skid (.clk, .rst, .in(chosen), .out(granted));
@@ -49,38 +58,55 @@ module virtq_reader
       .clk, .rst, .cmd, .mem, .data, .idle(dma_idle)
   );
 
-  assign data.tready = 1'b1;
-  assign tag.ready   = data.tvalid && data.tlast;
-  assign idle        = dma_idle && !granted.valid && !tag.valid && !reply.valid;
-
-  // An answer of several beats is collected.
+  // ---- an answer of several beats is collected; those that come while one for several chains is given wait ----
   logic [PARTS-1:0][DATA_W-1:0] parts_q, parts;
   logic [$clog2(PARTS+1)-1:0]   part_q;
-  virtq_desc_t [BLOCK-1:0] descs;
-  assign descs = BITS'(parts);
   always_comb begin
     parts = parts_q;
     for (int unsigned i = 0; i < PARTS; i++) if (32'(part_q) == i) parts[i] = data.tdata;
   end
   always_ff @(posedge clk) begin
-    if (data.tvalid) begin
-      parts_q <= parts;
-      for (int unsigned i = 0; i < BLOCK; i++) reply_lengths[i] <= desc_length(descs[i].len);
-    end
-    reply.error <= data.tuser;
-    reply.tag   <= tag.data;
+    if (data.tvalid) parts_q <= parts;
+    if (rst) part_q <= '0;
+    else if (data.tvalid) part_q <= data.tlast ? '0 : part_q + 1'b1;
+  end
+  assign data.tready     = 1'b1;
+  assign answer_in.valid = data.tvalid && data.tlast;
+  assign answer_in.data  = '{error: data.tuser, tag: tag.data, descs: BITS'(parts)};
+  assign tag.ready       = answer_in.valid;
+  stream_fifo #(.T(answer_t), .DEPTH(WAITING), .BLOCK_RAM(1'b0), .BYPASS(1'b0)) answers (
+      .clk, .rst, .in(answer_in), .out(answer), .empty(none_waits)
+  );
+
+  // ---- and given, chain by chain ----
+  in_group_t given_q;
+  ring_tag_t now;
+  virtq_desc_t [BLOCK-1:0] descs;
+  wire last = given_q == answer.data.tag.more;
+  assign now          = answer.data.tag;
+  assign answer.ready = last;
+  wire in_group_t at  = now.at[given_q];
+  always_comb for (int unsigned i = 0; i < BLOCK; i++) descs[i] = answer.data.descs[at+in_group_t'(i)];
+  always_ff @(posedge clk) begin
+    reply.error      <= answer.data.error;
+    reply.tag        <= now;
+    reply.tag.slot   <= now.slot + slot_t'(given_q);
+    reply.tag.at[0]  <= at;
+    if (now.more != '0) reply.tag.head[$bits(in_group_t)-1:0] <= at;
+    reply_data       <= descs;
+    for (int unsigned i = 0; i < BLOCK; i++) reply_lengths[i] <= desc_length(descs[i].len);
     if (rst) begin
       reply.valid <= 1'b0;
-      part_q      <= '0;
+      given_q     <= '0;
     end else begin
-      reply.valid <= data.tvalid && data.tlast;
-      if (data.tvalid) part_q <= data.tlast ? '0 : part_q + 1'b1;
+      reply.valid <= answer.valid;
+      if (answer.valid) given_q <= last ? '0 : given_q + 1'b1;
     end
   end
-  assign reply_data = BITS'(parts_q);
+  assign idle = dma_idle && !granted.valid && !tag.valid && none_waits && !reply.valid;
 
-  // Every answer has been asked for.
-  always_ff @(posedge clk) if (!rst && data.tvalid) assert (tag.valid);
+  // Every answer has been asked for, and has room.
+  always_ff @(posedge clk) if (!rst && answer_in.valid) assert (tag.valid && answer_in.ready);
 
   logic unused_ok;
   assign unused_ok = &{1'b0, data.tkeep};

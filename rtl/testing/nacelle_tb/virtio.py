@@ -142,7 +142,7 @@ class Virtqueue:
         head, length = struct.unpack("<II", self.memory.read(self.used + 4 + 8 * (self.used_idx % self.size), 8))
         self.used_idx = (self.used_idx + 1) & 0xFFFF
         assert head in self.chains, f"the device used {head}, which is not the head of a chain that it has"
-        self.free += self.chains.pop(head)
+        self.free = self.chains.pop(head) + self.free  # as in Linux: those that came back last are used first
         return head, length, self.tokens.pop(head)
 
     def want_interrupt(self, wanted: bool = True) -> bool:
