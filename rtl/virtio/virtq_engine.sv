@@ -10,7 +10,7 @@
 //
 // A queue that is not as the standard has it stops for good: no chain of it is fetched, given out or back, `broken` says so,
 // `fault` why. The others go on. While `halt` is high nothing begins; when `idle` is high as well nothing is under way, and `rst`
-// may clear everything. Latency with memory of L cycles: notification to segment 3 L + 40; `used` to interrupt 3 L + 40.
+// may clear everything. Latency with memory of L cycles: notification to segment 3 L + 43; `used` to interrupt 3 L + 27.
 module virtq_engine
   import memory_pkg::*;
   import virtio_pkg::*;

@@ -5,7 +5,7 @@
 // GROUP of descriptors, in any order, are fetched by one read. The chains of a queue come in the order of its slots, or with an indirect
 // table between others later.
 //
-// One read a cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
+// One read every other cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
 // at a latency of 155.
 module virtq_prefetch
   import memory_pkg::*;
@@ -70,40 +70,48 @@ module virtq_prefetch
   logic [$clog2(UNDER_WAY+1)-1:0] under_way_q;
   logic          asks, ends, done, led, room_q;   // room_q: sees what is done a cycle late
   wire [15:0] head = now_q.heads[0];
-  wire        outside = head >= table_q.size;
 
-  // Those of the next entries that are in the group of the first one.
+  // Found out a cycle before it is read: how many of the next entries are in the group of the first one.
   localparam int unsigned IN_GROUP_W = $bits(in_group_t);
   wire       whole = {head[15:IN_GROUP_W], in_group_t'('1)} < table_q.size && !now_q.error;
-  in_group_t more;
-  in_group_t [GROUP-1:0] at;
+  logic [GROUP-1:0] joins;
+  in_group_t more, more_q;
+  logic      known_q, outside_q;
+  logic [6:0] bytes_q;
   always_comb begin
-    more = '0;
-    for (int unsigned i = 1; i < GROUP; i++)
-      if (whole && 32'(more) == i - 1 && now_q.count > entries_t'(i) && now_q.heads[i][15:IN_GROUP_W] == head[15:IN_GROUP_W])
-        more = in_group_t'(i);
-    for (int unsigned i = 0; i < GROUP; i++) at[i] = more == '0 ? '0 : now_q.heads[i][IN_GROUP_W-1:0];
+    joins[0] = whole;
+    more     = '0;
+    for (int unsigned i = 1; i < GROUP; i++) begin
+      joins[i] = joins[i-1] && now_q.count > entries_t'(i) && now_q.heads[i][15:IN_GROUP_W] == head[15:IN_GROUP_W];
+      if (joins[i]) more = in_group_t'(i);
+    end
   end
-  wire entries_t chains = entries_t'(more) + 1'b1;
+  always_ff @(posedge clk) begin
+    more_q    <= more;
+    outside_q <= head >= table_q.size;
+    bytes_q   <= block_bytes(table_q.size - head);
+    known_q   <= busy_q && !asks && !rst;
+  end
+  wire entries_t chains = entries_t'(more_q) + 1'b1;
 
-  assign asks          = busy_q && read[0].ready && room_q;
+  assign asks          = known_q && read[0].ready && room_q;
   assign ends          = asks && now_q.count == chains;
   assign entries.ready = !busy_q;
   assign unpacked      = entries.valid && entries.ready;
 
   // A head that is outside of the table leads to a read, too, of its first descriptor: so that its slot follows the others.
-  assign read[0].valid = busy_q && room_q;
+  assign read[0].valid = known_q && room_q;
   always_comb begin
     read[0].data           = '0;
     read[0].data.tag.kind  = READ_DIRECT;
     read[0].data.tag.vq = now_q.vq;
     read[0].data.tag.slot  = now_q.slot;
     read[0].data.tag.head  = head;
-    read[0].data.tag.bad   = now_q.error ? VIRTQ_MEMORY : outside ? VIRTQ_HEAD_RANGE : VIRTQ_OK;
-    read[0].data.tag.more  = more;
-    read[0].data.tag.at    = at;
-    read[0].data.addr      = table_q.desc + addr_t'({outside ? 16'd0 : more != '0 ? {head[15:IN_GROUP_W], in_group_t'('0)} : head, 4'd0});
-    read[0].data.bytes     = outside ? 7'(DESC_BYTES) : more != '0 ? 7'(GROUP * DESC_BYTES) : block_bytes(table_q.size - head);
+    read[0].data.tag.bad   = now_q.error ? VIRTQ_MEMORY : outside_q ? VIRTQ_HEAD_RANGE : VIRTQ_OK;
+    read[0].data.tag.more  = more_q;
+    for (int unsigned i = 0; i < GROUP; i++) read[0].data.tag.at[i] = more_q == '0 ? '0 : now_q.heads[i][IN_GROUP_W-1:0];
+    read[0].data.addr      = table_q.desc + addr_t'({outside_q ? 16'd0 : more_q != '0 ? {head[15:IN_GROUP_W], in_group_t'('0)} : head, 4'd0});
+    read[0].data.bytes     = outside_q ? 7'(DESC_BYTES) : more_q != '0 ? 7'(GROUP * DESC_BYTES) : bytes_q;
   end
 
   always_ff @(posedge clk) begin
@@ -113,7 +121,7 @@ module virtq_prefetch
     end else if (asks) begin
       for (int unsigned i = 0; i < ENTRIES; i++)
         for (int unsigned k = 0; k < GROUP; k++)
-          if (32'(more) == k) now_q.heads[i] <= i + k + 1 < ENTRIES ? now_q.heads[(i+k+1)%ENTRIES] : '0;
+          if (32'(more_q) == k) now_q.heads[i] <= i + k + 1 < ENTRIES ? now_q.heads[(i+k+1)%ENTRIES] : '0;
       now_q.slot  <= now_q.slot + slot_t'(chains);
       now_q.count <= now_q.count - chains;
     end

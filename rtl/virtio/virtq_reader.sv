@@ -59,16 +59,21 @@ module virtq_reader
   );
 
   // ---- an answer of several beats is collected; those that come while one for several chains is given wait ----
-  logic [PARTS-1:0][DATA_W-1:0] parts_q, parts;
-  logic [$clog2(PARTS+1)-1:0]   part_q;
-  always_comb begin
-    parts = parts_q;
-    for (int unsigned i = 0; i < PARTS; i++) if (32'(part_q) == i) parts[i] = data.tdata;
-  end
-  always_ff @(posedge clk) begin
-    if (data.tvalid) parts_q <= parts;
-    if (rst) part_q <= '0;
-    else if (data.tvalid) part_q <= data.tlast ? '0 : part_q + 1'b1;
+  logic [PARTS-1:0][DATA_W-1:0] parts;
+  if (PARTS == 1) begin : g_one
+    assign parts = data.tdata;
+  end else begin : g_parts
+    logic [PARTS-1:0][DATA_W-1:0] parts_q;
+    logic [$clog2(PARTS)-1:0]     part_q;
+    always_comb begin
+      parts = parts_q;
+      for (int unsigned i = 0; i < PARTS; i++) if (32'(part_q) == i) parts[i] = data.tdata;
+    end
+    always_ff @(posedge clk) begin
+      if (data.tvalid) parts_q <= parts;
+      if (rst) part_q <= '0;
+      else if (data.tvalid) part_q <= data.tlast ? '0 : part_q + 1'b1;
+    end
   end
   assign data.tready     = 1'b1;
   assign answer_in.valid = data.tvalid && data.tlast;
@@ -81,12 +86,17 @@ module virtq_reader
   // ---- and given, chain by chain ----
   in_group_t given_q;
   ring_tag_t now;
+  virtq_desc_t [GROUP-1:0] fetched;              // from where the chain begins
   virtq_desc_t [BLOCK-1:0] descs;
   wire last = given_q == answer.data.tag.more;
   assign now          = answer.data.tag;
   assign answer.ready = last;
   wire in_group_t at  = now.at[given_q];
-  always_comb for (int unsigned i = 0; i < BLOCK; i++) descs[i] = answer.data.descs[at+in_group_t'(i)];
+  always_comb begin
+    fetched = answer.data.descs;
+    for (int unsigned b = 0; b < $bits(in_group_t); b++) if (at[b]) fetched = fetched >> ($bits(virtq_desc_t) << b);
+  end
+  assign descs = fetched[BLOCK-1:0];
   always_ff @(posedge clk) begin
     reply.error      <= answer.data.error;
     reply.tag        <= now;
