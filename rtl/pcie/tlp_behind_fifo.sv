@@ -21,7 +21,7 @@ module tlp_behind_fifo #(
   typedef logic [$clog2(SLOTS)-1:0] slot_t;
 
   stream_if #(.T(T)) head ();
-  stream_fifo #(.T(T), .DEPTH(DEPTH)) values (.clk, .rst, .in, .out(head), .empty);
+  stream_fifo #(.T(T), .DEPTH(DEPTH)) stored (.clk, .rst, .in, .out(head), .empty);
 
   count_t ahead_q[SLOTS];                 // of each value, in turn
   slot_t  write_q, read_q;

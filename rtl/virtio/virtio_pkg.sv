@@ -210,8 +210,8 @@ package virtio_pkg;
   // Descriptors that one read fetches: most chains have one or two.
   localparam int unsigned BLOCK = 2;
   // Descriptors of the table, at a multiple of so many, that one read fetches if several of them begin chains that follow each other.
-  localparam int unsigned GROUP = 4;
-  typedef logic [$clog2(GROUP)-1:0] in_group_t;
+  localparam int unsigned DESC_GROUP = 4;
+  typedef logic [$clog2(DESC_GROUP)-1:0] in_group_t;
   // Available entries that one read fetches.
   localparam int unsigned ENTRIES = 8;
   typedef logic [$clog2(ENTRIES):0] entries_t;
@@ -234,12 +234,12 @@ package virtio_pkg;
     entries_t     count;
     virtq_error_e bad;       // the chain is known to be bad
     in_group_t    more;      // chains of the slots behind this one whose beginnings are read, too,
-    in_group_t [GROUP-1:0] at; //   and where in what is read each of them begins, this one first
+    in_group_t [DESC_GROUP-1:0] at; //   and where in what is read each of them begins, this one first
   } ring_tag_t;
 
   typedef struct packed {
     addr_t      addr;
-    logic [6:0] bytes;       // at most GROUP descriptors
+    logic [6:0] bytes;       // at most DESC_GROUP descriptors
     ring_tag_t  tag;
   } ring_read_t;
 

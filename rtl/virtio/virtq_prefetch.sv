@@ -2,7 +2,7 @@
 
 // Fetches the beginning of chains ahead (virtio 1.2, 2.7.5): for each entry of the available ring up to BLOCK descriptors from its
 // head on, and if the head is an indirect descriptor up to BLOCK of its table instead. Heads that follow each other and lie in the same
-// GROUP of descriptors, in any order, are fetched by one read. The chains of a queue come in the order of its slots, or with an indirect
+// DESC_GROUP of descriptors, in any order, are fetched by one read. The chains of a queue come in the order of its slots, or with an indirect
 // table between others later.
 //
 // One read every other cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
@@ -74,16 +74,15 @@ module virtq_prefetch
   // Found out a cycle before it is read: how many of the next entries are in the group of the first one.
   localparam int unsigned IN_GROUP_W = $bits(in_group_t);
   wire       whole = {head[15:IN_GROUP_W], in_group_t'('1)} < table_q.size && !now_q.error;
-  logic [GROUP-1:0] joins;
   in_group_t more, more_q;
   logic      known_q, outside_q;
   logic [6:0] bytes_q;
   always_comb begin
-    joins[0] = whole;
-    more     = '0;
-    for (int unsigned i = 1; i < GROUP; i++) begin
-      joins[i] = joins[i-1] && now_q.count > entries_t'(i) && now_q.heads[i][15:IN_GROUP_W] == head[15:IN_GROUP_W];
-      if (joins[i]) more = in_group_t'(i);
+    automatic logic joins = whole;
+    more = '0;
+    for (int unsigned i = 1; i < DESC_GROUP; i++) begin
+      joins = joins && now_q.count > entries_t'(i) && now_q.heads[i][15:IN_GROUP_W] == head[15:IN_GROUP_W];
+      if (joins) more = in_group_t'(i);
     end
   end
   always_ff @(posedge clk) begin
@@ -109,9 +108,9 @@ module virtq_prefetch
     read[0].data.tag.head  = head;
     read[0].data.tag.bad   = now_q.error ? VIRTQ_MEMORY : outside_q ? VIRTQ_HEAD_RANGE : VIRTQ_OK;
     read[0].data.tag.more  = more_q;
-    for (int unsigned i = 0; i < GROUP; i++) read[0].data.tag.at[i] = more_q == '0 ? '0 : now_q.heads[i][IN_GROUP_W-1:0];
+    for (int unsigned i = 0; i < DESC_GROUP; i++) read[0].data.tag.at[i] = more_q == '0 ? '0 : now_q.heads[i][IN_GROUP_W-1:0];
     read[0].data.addr      = table_q.desc + addr_t'({outside_q ? 16'd0 : more_q != '0 ? {head[15:IN_GROUP_W], in_group_t'('0)} : head, 4'd0});
-    read[0].data.bytes     = outside_q ? 7'(DESC_BYTES) : more_q != '0 ? 7'(GROUP * DESC_BYTES) : bytes_q;
+    read[0].data.bytes     = outside_q ? 7'(DESC_BYTES) : more_q != '0 ? 7'(DESC_GROUP * DESC_BYTES) : bytes_q;
   end
 
   always_ff @(posedge clk) begin
@@ -120,7 +119,7 @@ module virtq_prefetch
       table_q <= table_t'(tables[entries.data.vq]);
     end else if (asks) begin
       for (int unsigned i = 0; i < ENTRIES; i++)
-        for (int unsigned k = 0; k < GROUP; k++)
+        for (int unsigned k = 0; k < DESC_GROUP; k++)
           if (32'(more_q) == k) now_q.heads[i] <= i + k + 1 < ENTRIES ? now_q.heads[(i+k+1)%ENTRIES] : '0;
       now_q.slot  <= now_q.slot + slot_t'(chains);
       now_q.count <= now_q.count - chains;
@@ -164,7 +163,7 @@ module virtq_prefetch
   assign done = direct && !leads;
   assign led  = indirect_table.valid && indirect_table.ready;
   always_ff @(posedge clk) begin
-    room_q <= 32'(under_way_q) + (asks ? 32'(chains) : 32'd0) + GROUP <= UNDER_WAY;
+    room_q <= 32'(under_way_q) + (asks ? 32'(chains) : 32'd0) + DESC_GROUP <= UNDER_WAY;
     if (rst) under_way_q <= '0;
     else under_way_q <= under_way_q + (asks ? ($bits(under_way_q))'(chains) : '0) - ($bits(under_way_q))'(done) - ($bits(under_way_q))'(led);
   end

@@ -23,12 +23,12 @@ module virtq_reader
     output desc_length_t [BLOCK-1:0]    reply_lengths,
     output logic                        idle
 );
-  localparam int unsigned BITS = GROUP * $bits(virtq_desc_t);
+  localparam int unsigned BITS = DESC_GROUP * $bits(virtq_desc_t);
   localparam int unsigned PARTS = BITS > DATA_W ? BITS / DATA_W : 1;
   typedef struct packed {
     logic                    error;
     ring_tag_t               tag;
-    virtq_desc_t [GROUP-1:0] descs;
+    virtq_desc_t [DESC_GROUP-1:0] descs;
   } answer_t;
 
   stream_if #(.T(ring_read_t)) chosen ();
@@ -86,7 +86,7 @@ module virtq_reader
   // ---- and given, chain by chain ----
   in_group_t given_q;
   ring_tag_t now;
-  virtq_desc_t [GROUP-1:0] fetched;              // from where the chain begins
+  virtq_desc_t [DESC_GROUP-1:0] fetched;              // from where the chain begins
   virtq_desc_t [BLOCK-1:0] descs;
   wire last = given_q == answer.data.tag.more;
   assign now          = answer.data.tag;
