@@ -115,7 +115,7 @@ def command(*names: str, run: list[str], cwd: Path = ROOT) -> Step:
 def simulators(lane: Lane) -> Outcome:
     """Builds every simulated device. Verilator and the linker use one core: as many builds at a time as there are cores."""
     # The one that takes longest comes first.
-    devices = ("test", "nic", "ecc", "ecp5")
+    devices = ("test", "nic", "slot", "ecc", "ecp5")
     kinds: dict[str, tuple[str, ...]] = {name: ("--device", name, "--data-w", "64") for name in devices}
     kinds |= {str(width): ("--data-w", str(width)) for width in sorted(WIDTHS, reverse=True)}
     kinds |= {"64_waves": ("--data-w", "64", "--waves")} if LONG else {}
