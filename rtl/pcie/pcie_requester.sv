@@ -49,7 +49,7 @@ module pcie_requester
   localparam int unsigned LANE_W = $clog2(DATA_W / 32);
   localparam int unsigned TAG_W = $clog2(TAGS);
   localparam int unsigned AT_W = $clog2(BUFFER_BEATS);
-  localparam int unsigned ORDERED = 8;              // reads; a write leaves at least every 4 to 9 cycles
+  localparam int unsigned ORDERED = 8;              // reads: as many as payloads of 256 bytes fit into the store of writes
   typedef logic [TAG_W-1:0] tag_t;
   typedef logic [AT_W:0] beats_t;
 

@@ -5,8 +5,8 @@
 // DESC_GROUP of descriptors, in any order, are fetched by one read. The chains of a queue come in the order of its slots, or with an indirect
 // table between others later.
 //
-// One read every other cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of them that have a table: 2.5 cycles a chain
-// at a latency of 155.
+// One read every other cycle, and one cycle for each read of entries. At most 64 chains are under way, so that there is room for those of
+// them that have a table: 2.7 cycles a chain at a latency of 155.
 module virtq_prefetch
   import memory_pkg::*;
   import virtio_pkg::*;
